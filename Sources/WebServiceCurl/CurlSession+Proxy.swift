@@ -6,8 +6,8 @@ extension CurlSession {
         /// The proxy specified by the environment.
         ///
         /// libcurl evaluates `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`. It reads them
-        /// for each connection, so a value that is not the URL of a proxy fails the request with
-        /// the error text of libcurl.
+        /// for each request, so a value that is not the URL of a proxy fails the request with the
+        /// error text of libcurl.
         case environment
         /// A direct connection, regardless of the environment.
         case none

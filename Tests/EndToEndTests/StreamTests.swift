@@ -283,15 +283,21 @@ struct StreamTests {
         #expect(all == content)
     }
 
-    @Test("A deadline of the service ends a request, not a stream; one of the stream does", .covers("H-281"))
-    func serviceDeadline() async throws {
+    /// Returns a service with a deadline of five seconds.
+    private func limitedService() -> (WebService, MockSession, TestClock) {
         let clock = TestClock()
         let mock = MockSession(clock: clock)
         let service = WebService(baseURLString: "https://brewery.example.com", clock: clock)
         service.session = mock
+        service.options.deadline = .seconds(5)
+        return (service, mock, clock)
+    }
+
+    @Test("A deadline of the service ends a request, not a stream; one of the stream does", .covers("H-281"))
+    func serviceDeadline() async throws {
+        let (service, mock, clock) = limitedService()
         let (elements, feed) = AsyncStream<Data>.makeStream()
         mock.addStub(MockResponse(statusCode: 200, chunks: elements))
-        service.options.deadline = .seconds(5)
         let log = try await service.GET("/log").stream().value
         feed.yield(Data("one".utf8))
         var chunks = log.body.makeAsyncIterator()
@@ -314,11 +320,7 @@ struct StreamTests {
 
     @Test("A deadline of the service does not end a download; one of the download does", .covers("H-281"))
     func serviceDeadlineOfDownloads() async throws {
-        let clock = TestClock()
-        let mock = MockSession(clock: clock)
-        let service = WebService(baseURLString: "https://brewery.example.com", clock: clock)
-        service.session = mock
-        service.options.deadline = .seconds(5)
+        let (service, mock, clock) = limitedService()
         let folder = TemporaryFolder.forTest().url
         let (elements, feed) = AsyncStream<Data>.makeStream()
         mock.addStub(MockResponse(statusCode: 200, chunks: elements))

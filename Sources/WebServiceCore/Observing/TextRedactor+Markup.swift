@@ -48,12 +48,14 @@ extension TextRedactor {
                 scan(start..<index, syntax)
                 index = min(index + 3, range.upperBound)
             } else if begins("</", at: start, before: range.upperBound) {
-                let end = bytes[start..<range.upperBound].firstIndex(of: UInt8(ascii: ">")) ?? range.upperBound
-                let nameEnd = bytes[(start + 2)..<end].firstIndex { Self.isBlank($0) || "/<=&\"'".utf8.contains($0) }
+                // Without its `>`, the tag ends where the next one begins.
+                let rest = bytes[(start + 2)..<range.upperBound]
+                let end = rest.firstIndex { "<>".utf8.contains($0) } ?? range.upperBound
+                let nameEnd = bytes[(start + 2)..<end].firstIndex { Self.isBlank($0) || "/=&\"'".utf8.contains($0) }
                 let name = localName(start + 2..<(nameEnd ?? end))
                 // Malformed, because an end tag consists of a name.
                 if let nameEnd { text(nameEnd..<end, syntax, secret, [], &next) }
-                index = min(end + 1, range.upperBound)
+                index = end < range.upperBound && bytes[end] == UInt8(ascii: ">") ? end + 1 : end
                 opened = []
                 guard var element = secret, element.name.elementsEqual(name) else { continue }
                 element.level -= 1

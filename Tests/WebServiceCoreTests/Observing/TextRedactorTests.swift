@@ -93,6 +93,7 @@ struct TextRedactorTests {
         arguments: [
             ("></|data: password=canary|></", "></|data: password=[redacted]|></"),
             ("<n></&access_token=canary&<n></", "<n></&access_token=[redacted]&<n></"),
+            ("</ <password>canary</password>", "</ <password>[redacted]</password>"),
             ("<password>a</b canary></password>", "<password>[redacted]</b [redacted]></password>"),
             ("<a></a ><b></b>", "<a></a ><b></b>"), ("</a:password>x</password\t>", "</a:password>x</password\t>"),
         ])

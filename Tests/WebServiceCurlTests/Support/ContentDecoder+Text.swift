@@ -22,4 +22,23 @@ extension ContentDecoder {
         }
         return String(decoding: text, as: UTF8.self)
     }
+
+    /// Decodes bytes with a limit of 1,000, and checks that no call returns much more.
+    ///
+    /// - Returns: The number of decoded bytes and of calls.
+    func countInPieces(of bytes: Data) throws -> (count: Int, calls: Int) {
+        var (rest, count, calls) = (bytes[...], 0, 0)
+        var isFull = true
+        while !rest.isEmpty || isFull {
+            var decoded = 0
+            let used = try rest.withUnsafeBytes {
+                try decodeBytes($0, limit: 1_000) { piece in decoded += piece.count }
+            }
+            rest = rest.dropFirst(used)
+            (count, calls, isFull) = (count + decoded, calls + 1, decoded >= 1_000)
+            #expect(decoded <= 64 << 10)
+        }
+        try finish()
+        return (count, calls)
+    }
 }

@@ -109,7 +109,7 @@ struct EventConnection: ElementSource {
             throw WebServiceError.bodyNotReplayable(request)
         }
         let task = first.take() ?? SessionTask(service, request)
-        task.context.start = start
+        if let start { task.context.start = start }
         defer { start = task.context.start }
         task.configure { request in
             // No other media type is accepted, so a default of the service for JSON must not apply.
