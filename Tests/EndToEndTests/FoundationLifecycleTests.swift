@@ -162,9 +162,9 @@ struct FoundationLifecycleTests {
     @Test(
         "With an endless body of small chunks, every task ends in time, resume() does not block and memory is bounded")
     func flood() async throws {
-        let run = try await SessionProbe.run([
-            "probe", "a flood: every task ends in time, resume() does not block, and memory is bounded",
-        ])
+        let run = try await SessionProbe.run(
+            ["probe", "a flood: every task ends in time, resume() does not block, and memory is bounded"],
+            environment: soak)
         #expect(run.status == 0, "\(run.output)")
     }
 

@@ -33,7 +33,7 @@ package final class Collected<Value: Sendable>: Sendable {
         withExtendedLifetime(removed) {}  // values are deallocated outside the lock
     }
 
-    /// Waits until the list contains at least `count` values and returns all values.
+    /// Waits until the list contains at least `count` values, and returns the values until then.
     @discardableResult
     package func wait(for count: Int = 1) async -> [Value] {
         let reached = await withCheckedContinuation { continuation in
@@ -44,8 +44,8 @@ package final class Collected<Value: Sendable>: Sendable {
             }
             if let reached { continuation.resume(returning: reached) }
         }
-        // The thread sanitizer does not know that a continuation orders its resumption before its
-        // end if it is resumed at once, but knows locks.
+        // Under the lock, because the thread sanitizer does not see the order of a continuation
+        // that is resumed before its task suspends.
         return Array(values.prefix(reached))
     }
 }
