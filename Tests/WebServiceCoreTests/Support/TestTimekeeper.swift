@@ -22,6 +22,7 @@ final class TestTimekeeper: Timekeeper {
     }
 
     var instant: UInt64 { base.now }
+    var work: WorkCount? { pause == nil ? base.work : nil }
     var date: Date { readDate() }
 
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {

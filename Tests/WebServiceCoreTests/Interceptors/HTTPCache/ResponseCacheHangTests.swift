@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceMocking
 @testable import WebServiceCore
 
 @Suite("ResponseCache with a storage that hangs", .permit)
@@ -11,28 +12,26 @@ struct ResponseCacheHangTests {
     ///
     /// - Returns: The result of the operation and its duration in seconds.
     private func turning<Value: Sendable>(
-        _ clock: ManualTimekeeper, _ operation: @escaping @Sendable () async throws -> Value
+        _ clock: WebServiceMocking.TestClock, _ operation: @escaping @Sendable () async throws -> Value
     ) async -> (result: Result<Value, any Error>, seconds: UInt64) {
         let start = clock.instant
         let result = Mutex<Result<Value, any Error>?>(nil)
-        let task = Task {
+        let task = Task(executorPreference: clock.executor) {
             let outcome: Result<Value, any Error>
             do { outcome = .success(try await operation()) } catch { outcome = .failure(error) }
             let seconds = (clock.instant - start) / 1_000_000_000
             result.withLock { $0 = outcome }
             return seconds
         }
-        while result.withLock({ $0 == nil }) {
-            for _ in 0..<100 { await Task.yield() }
-            if result.withLock({ $0 == nil }) { clock.advance(by: .milliseconds(50)) }
-        }
+        await clock.advance(by: .zero)
+        for _ in 0..<1_000 where result.withLock({ $0 == nil }) { await clock.advance(by: .milliseconds(50)) }
         let seconds = await task.value
         return (result.withLock { $0 } ?? .failure(TestError()), seconds)
     }
 
     @Test("A read that hangs is a miss after 10 seconds, and the observer is notified")
     func reading() async throws {
-        let clock = ManualTimekeeper()
+        let clock = WebServiceMocking.TestClock()
         let fixture = CacheFixture(storage, timekeeper: clock)
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         storage.hangs(.read, true)
@@ -51,7 +50,7 @@ struct ResponseCacheHangTests {
         "A write that hangs delays the next request for its key by 10 seconds, but no request for another key"
     )
     func writing() async throws {
-        let clock = ManualTimekeeper()
+        let clock = WebServiceMocking.TestClock()
         let fixture = CacheFixture(storage, timekeeper: clock)
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         storage.hangs(.store, true)
@@ -126,7 +125,7 @@ struct ResponseCacheHangTests {
         "A removal from a storage that hangs fails after 10 seconds and completes when the storage continues",
         arguments: [true, false])
     func removing(isAll: Bool) async throws {
-        let clock = ManualTimekeeper()
+        let clock = WebServiceMocking.TestClock()
         let fixture = CacheFixture(storage, timekeeper: clock)
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         #expect(try await fixture.text() == "network one")
@@ -148,7 +147,7 @@ struct ResponseCacheHangTests {
         "finishStoring returns false after 10 seconds if the storage hangs, even in a cancelled task"
     )
     func finishing() async throws {
-        let clock = ManualTimekeeper()
+        let clock = WebServiceMocking.TestClock()
         let fixture = CacheFixture(storage, timekeeper: clock)
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         storage.hangs(.store, true)
@@ -166,7 +165,7 @@ struct ResponseCacheHangTests {
 
     @Test("At most 65 removals wait for a storage that hangs, and the rest fail immediately", arguments: [true, false])
     func waitingRemovals(isAll: Bool) async throws {
-        let clock = ManualTimekeeper()
+        let clock = WebServiceMocking.TestClock()
         let fixture = CacheFixture(storage, timekeeper: clock)
         storage.hangs(.remove, true)
         let url = try #require(URL(string: "https://h/v1/a"))
@@ -203,7 +202,7 @@ struct ResponseCacheHangTests {
 
     @Test("The delete methods and finishStoring of a service end after 10 seconds if the storage hangs")
     func service() async throws {
-        let clock = ManualTimekeeper()
+        let clock = WebServiceMocking.TestClock()
         let service = WebService.make(timekeeper: clock)
         service.storages = [storage]
         try await storage.store(StorageEntry(.value(Data()), date: nil), for: StorageKey(identifier: "a"))
@@ -228,7 +227,7 @@ struct ResponseCacheHangTests {
 
     @Test("Reading a stored value fails after 10 seconds if the storage hangs, and the observer is notified")
     func storedValue() async throws {
-        let clock = ManualTimekeeper()
+        let clock = WebServiceMocking.TestClock()
         let service = WebService.make(timekeeper: clock)
         service.storages = [storage]
         let failures = Collected<StorageFailure>()
