@@ -6,7 +6,10 @@ extension TextRedactor {
     mutating func privateKey(_ range: Range<Int>) -> Int? {
         let line = range.lowerBound..<min(range.lowerBound + 64, range.upperBound)
         let label = index(of: "PRIVATE KEY", in: line)
-        guard label < line.upperBound else { return nil }
+        // What precedes the label, such as `EC`, is part of it.
+        guard label < line.upperBound,
+            bytes[(range.lowerBound + 10)..<label].allSatisfy({ (0x41...0x5A).contains($0) || $0 == 0x20 })
+        else { return nil }
         var start = label + 11
         if begins(" BLOCK", at: start, before: range.upperBound) { start += 6 }
         while start < range.upperBound, bytes[start] == UInt8(ascii: "-") { start += 1 }

@@ -27,6 +27,7 @@ struct TextRedactorTests {
                 "-----BEGIN PGP PRIVATE KEY BLOCK-----|canary|-----END PGP PRIVATE KEY BLOCK-----",
                 "-----BEGIN PGP PRIVATE KEY BLOCK-----|[redacted]|-----END PGP PRIVATE KEY BLOCK-----"
             ),
+            ("-----BEGIN&token=canary&PRIVATE KEY/-----BEGIN", "-----BEGIN&token=[redacted]&PRIVATE KEY/-----BEGIN"),
             ("-----BEGIN PRIVATE KEY&token=canary&-----BEGIN PRIVATE KEY", "-----BEGIN PRIVATE KEY[redacted]"),
             (
                 "-----BEGIN CERTIFICATE-----|ale|-----END CERTIFICATE-----",
