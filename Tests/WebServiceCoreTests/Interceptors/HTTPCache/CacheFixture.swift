@@ -41,7 +41,7 @@ final class CacheFixture: Sendable {
             storageErrorObserver: { failures.add($0) },
             timekeeper: TestTimekeeper(timekeeper, date: { state.value.withLock { $0.now } }))
         service = WebService(baseURLString: "https://h/v1", passthroughDelegate: nil, timekeeper: timekeeper)
-        service.session = Origin { request in
+        service.session = Origin(executor: TaskClock(timekeeper).executor) { request in
             sent.add(request)
             return await state.value.withLock { $0.reply }(request)
         }
@@ -88,13 +88,15 @@ final class CacheFixture: Sendable {
     }
 
     private struct Origin: Session {
+        /// The executor of the replies, which a test clock waits for.
+        let executor: (any TaskExecutor)?
         let reply: @Sendable (EncodedRequest) async -> Reply
 
         func dataTask(
             request: any URLRequestEncodable,
             completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
         ) -> any DataTask {
-            Exchange { [reply] in
+            Exchange(executor) { [reply] in
                 do {
                     let request = try EncodedRequest.encoding(request)
                     let answer = await reply(request)
@@ -115,12 +117,15 @@ final class CacheFixture: Sendable {
     }
 
     private final class Exchange: DataTask {
+        private let executor: (any TaskExecutor)?
         private let run: @Sendable () async -> Void
 
-        init(_ run: @escaping @Sendable () async -> Void) { self.run = run }
+        init(_ executor: (any TaskExecutor)?, _ run: @escaping @Sendable () async -> Void) {
+            (self.executor, self.run) = (executor, run)
+        }
 
         var state: DataTaskState { .running }
-        func resume() { Task { [run] in await run() } }
+        func resume() { Task(executorPreference: executor) { [run] in await run() } }
         func suspend() {}
         func cancel() {}
     }
