@@ -41,7 +41,7 @@ final class ResponseStream: BodyReceiver {
 
     let mayPause = true
     private let state: Mutex<State>
-    private let request: any URLRequestEncodable
+    private let request: EncodedRequest
     private let source: Response.Source
     private let bufferSize: Int
     private let batchSize: Int
@@ -50,7 +50,7 @@ final class ResponseStream: BodyReceiver {
     private let streamedBodyLimit: Int
 
     init(
-        _ request: any URLRequestEncodable, _ source: Response.Source, bufferSize: Int, _ context: ExchangeContext,
+        _ request: EncodedRequest, _ source: Response.Source, bufferSize: Int, _ context: ExchangeContext,
         _ permit: ExchangeLog.Permit, _ completion: @escaping Completion
     ) {
         self.request = request
@@ -169,15 +169,15 @@ final class ResponseStream: BodyReceiver {
 
     // MARK: Limits
 
-    var original: Request? { (request as? EncodedRequest)?.source }
+    var original: Request { request.source }
 
     /// The maximum size of the decoded body, which ``ResponseBody`` enforces; `nil` unless the
     /// request sets one.
-    private var maximum: Int? { original?.options.maximumResponseBytes }
+    private var maximum: Int? { original.options.maximumResponseBytes }
 
     /// Applies the deadline to the body if the request sets one.
     private func limitDuration(_ now: UInt64) {
-        guard let deadline = original?.options.deadline else { return }
+        guard let deadline = original.options.deadline else { return }
         let start = context.log.record.metrics.origin?.moment ?? now
         let rest = deadline - .nanoseconds(Int64(clamping: now - min(start, now)))
         let alarm = context.clock.schedule(after: max(rest, .zero), self)

@@ -33,15 +33,15 @@ struct SessionStage: Sendable {
     }
 
     private func sessionTask(
-        _ request: any URLRequestEncodable, _ context: ExchangeContext, _ didReceive: DelegateStage.Completion?,
+        _ request: EncodedRequest, _ context: ExchangeContext, _ didReceive: DelegateStage.Completion?,
         _ permit: ExchangeLog.Permit, _ completion: @escaping Completion
     ) -> any DataTask {
-        if let encoded = request as? EncodedRequest, let stream = encoded.stream, !(session is any UploadingSession) {
+        if let stream = request.stream, !(session is any UploadingSession) {
             return CollectingTask(stream, context.clock) { error in
                 didReceive?(nil, nil, error)
                 completion(.failure(error), nil)
             } send: {
-                sessionTask(encoded.collecting($0), context, didReceive, permit, completion)
+                sessionTask(request.collecting($0), context, didReceive, permit, completion)
             }
         }
         let bufferSize = context.bufferSize
@@ -82,9 +82,9 @@ struct SessionStage: Sendable {
     }
 
     /// Returns a task of the session, regardless of the protocol to which it conforms.
-    private func streamTask(
-        _ request: any URLRequestEncodable, _ receiver: any BodyReceiver, _ clock: TaskClock
-    ) -> any StreamTask {
+    private func streamTask(_ request: EncodedRequest, _ receiver: any BodyReceiver, _ clock: TaskClock)
+        -> any StreamTask
+    {
         if let streamingSession { return streamingSession.streamTask(request: request, receiver: receiver) }
         return DeliveringTask(receiver, clock) { delivery in
             session.dataTask(request: request) { delivery.finish($0, $1, $2) }

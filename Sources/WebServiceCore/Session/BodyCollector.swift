@@ -39,14 +39,15 @@ package final class BodyCollector: BodyReceiver {
         headObserver: (@Sendable (ResponseHead) -> Void)? = nil, partObserver: (@Sendable (Data) -> Void)? = nil,
         completion: @escaping Completion
     ) {
-        self.request = (request as? EncodedRequest)?.source ?? request as? Request
+        let encoded = request as? EncodedRequest
+        self.request = encoded?.source ?? request as? Request
         self.maximum = max(0, min(maximum, self.request?.options.bodyMaximum ?? .max))
         self.source = source
         self.progress = progress
         self.headObserver = headObserver
         self.partObserver = partObserver
         self.completion = completion
-        state = Mutex(State(progress: TransferProgress(beginning: request)))
+        state = Mutex(State(progress: TransferProgress(beginning: encoded)))
     }
 
     package func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
@@ -63,26 +64,30 @@ package final class BodyCollector: BodyReceiver {
     }
 
     package func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand {
-        if let decoder = state.withLock({ $0.decoder }) {
+        if let decoder = try append(bytes, isDecoded: false) {
             // Outside the lock: a small body can take long to decode.
-            _ = try decoder.decodeBytes(bytes, limit: .max) { try append($0) }
-        } else {
-            try append(bytes)
+            _ = try decoder.decodeBytes(bytes, limit: .max) { _ = try append($0, isDecoded: true) }
         }
-        if let progress { progress(state.withLock { $0.progress }) }
         return .more
     }
 
-    private func append(_ bytes: UnsafeRawBufferPointer) throws {
-        enum Failure { case tooLarge(ResponseHead?), noMemory }
-        let failure = state.withLock { state -> Failure? in
+    /// Adds bytes to the body and reports the progress, unless the bytes must be decoded first.
+    ///
+    /// - Returns: The decoder, if the bytes must be decoded first.
+    private func append(_ bytes: UnsafeRawBufferPointer, isDecoded: Bool) throws -> (any ContentDecoder)? {
+        enum Outcome { case added(TransferProgress), encoded(any ContentDecoder), tooLarge(ResponseHead?), noMemory }
+        let outcome = state.withLock { state -> Outcome in
+            if !isDecoded, let decoder = state.decoder { return .encoded(decoder) }
             guard bytes.count <= maximum - state.body.count else { return .tooLarge(state.head) }
             guard state.body.append(bytes) else { return .noMemory }
             state.progress.bytesReceived = Int64(state.body.count)
-            return nil
+            return .added(state.progress)
         }
-        switch failure {
-        case nil: break
+        switch outcome {
+        case .added(let current):
+            progress?(current)
+            return nil
+        case .encoded(let decoder): return decoder
         case .tooLarge(let head): throw tooLarge(head)
         case .noMemory:
             throw URLError(
@@ -123,7 +128,7 @@ package final class BodyCollector: BodyReceiver {
 
 extension TransferProgress {
     /// Creates the progress before a request is sent.
-    init(beginning request: any URLRequestEncodable) {
-        self.init(bytesToSend: (request as? EncodedRequest).map(\.bodyLength) ?? 0)
+    init(beginning request: EncodedRequest?) {
+        self.init(bytesToSend: request.map(\.bodyLength) ?? 0)
     }
 }

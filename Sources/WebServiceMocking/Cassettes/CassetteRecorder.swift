@@ -131,20 +131,29 @@ final class RecordingReceiver: BodyReceiver {
 
     func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
         switch (result, state.withLock { $0 }) {
-        case (.success(let trailers), var response?):
-            response.trailers = trailers
-            // That of decoded bytes is another one.
-            if response.length != nil { response.length = Int64(response.body.count) }
-            record(.response(response))
+        case (.success(let trailers), let response?): recordEnd(of: response, trailers)
+        case (.failure(URLError.cancelled), let response?): recordEnd(of: response)
         case (.failure(let error as URLError), var response?):
-            let isEnded = error.code == .cancelled  // by the reader of the stream
-            if isEnded, response.length != nil { response.length = Int64(response.body.count) }
-            if !isEnded { response.error = error }
+            response.error = error
             record(.response(response))
         case (.failure(let error as URLError), nil) where error.code != .cancelled: record(.failure(error))
         default: break  // an error of this process, such as a limit, occurs again at the replay
         }
         receiver.didComplete(result, metrics: metrics)
+    }
+
+    /// Records what was received of a response. Called when the reader has ended the stream, because
+    /// the session may complete the request later than the test.
+    func didCancel() {
+        if let response = state.withLock({ $0 }) { recordEnd(of: response) }
+    }
+
+    private func recordEnd(of response: CassetteRecorder.Result.Response, _ trailers: Headers = [:]) {
+        var response = response
+        response.trailers = trailers
+        // That of decoded bytes is another one.
+        if response.length != nil { response.length = Int64(response.body.count) }
+        record(.response(response))
     }
 
     private func append(_ bytes: UnsafeRawBufferPointer) {
@@ -174,13 +183,15 @@ private final class RecordingDecoder: ContentDecoder {
     func finish() throws { try decoder.finish() }
 }
 
-/// A task that calls a closure at the first `resume()`.
+/// A task that calls a closure at the first `resume()`, and notifies its receiver of `cancel()`.
 final class CassetteRecordingTask: StreamTask {
     private let task: any StreamTask
+    private let receiver: RecordingReceiver
     private let begin: Mutex<(@Sendable () -> Void)?>
 
-    init(_ task: any StreamTask, begin: @escaping @Sendable () -> Void) {
+    init(_ task: any StreamTask, _ receiver: RecordingReceiver, begin: @escaping @Sendable () -> Void) {
         self.task = task
+        self.receiver = receiver
         self.begin = Mutex(begin)
     }
 
@@ -192,6 +203,10 @@ final class CassetteRecordingTask: StreamTask {
     }
 
     func suspend() { task.suspend() }
-    func cancel() { task.cancel() }
     func receiveMore() { task.receiveMore() }
+
+    func cancel() {
+        receiver.didCancel()
+        task.cancel()
+    }
 }
