@@ -56,8 +56,9 @@ final class ExchangeContext: Sendable {
 
     /// Records `resume()`.
     func begin() {
-        state.withLock { $0.start = $0.start ?? TaskClock.system.now }
-        log.begin(at: clock.now)
+        let now = clock.now
+        state.withLock { $0.start = $0.start ?? (clock.isInjected ? TaskClock.system.now : now) }
+        log.begin(at: now)
     }
 
     /// Returns whether an error is that of a session that cancelled its requests after `resume()`.
@@ -174,7 +175,8 @@ final class Exchange: Cancellable {
         case .refused: return cancel()
         }
         do {
-            let dataTask = try pipeline.send(request, in: context) { [self] result, metrics, request in
+            let (request, delegate) = try pipeline.finished(request, in: context)
+            let dataTask = try pipeline.dataTask(for: request, delegate, in: context) { [self] result, metrics in
                 receive(result, metrics, for: request, hop: hop, after: redirects)
             }
             let isNeeded = state.withLock { state in

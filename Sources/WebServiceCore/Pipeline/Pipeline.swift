@@ -20,7 +20,7 @@ import FoundationNetworking
 /// | body | ``Request/providingBody()`` |
 /// | interceptors | ``Interceptor``; ``Interceptor/headers(_:origins:)`` adds header fields |
 /// | trace | ``Request/startingSpan()`` for each hop, if an interceptor has set a trace |
-/// | cookies | ``send(_:in:completion:)`` for each hop; ``CookieJar`` |
+/// | cookies | ``finished(_:in:)`` for each hop; ``CookieJar`` |
 /// | delegate | ``DelegateStage``: the request to send instead, with the cookies of its URL |
 /// | session | ``SessionStage``, which notifies the delegate |
 /// | size limit | ``BodyCollector`` during reception; `ResponseBody` for a streamed body |
@@ -126,29 +126,37 @@ final class Pipeline: Sendable {
 
     // MARK: One hop
 
-    /// Runs the stages of a hop from the cookies to the session.
+    /// The delegate that is notified of a hop, and the request of the exchange.
+    typealias Delegate = (stage: DelegateStage, source: Request)
+
+    /// Runs the stages of a hop that change the request: the cookies and the delegate.
     ///
-    /// A new stage that changes the request goes before the log, so that the log, the limits and
-    /// the redirects apply to the request as it is sent.
-    ///
-    /// - Parameter completion: Called with the result and with the request that was sent.
-    /// - Returns: The session's data task, not resumed.
-    func send(
-        _ request: EncodedRequest, in context: ExchangeContext,
-        completion: @escaping @Sendable (Result<Response, any Error>, TransportMetrics?, EncodedRequest) -> Void
-    ) throws -> any DataTask {
+    /// A new stage that changes the request belongs here, so that the log, the limits and the
+    /// redirects apply to the request as it is sent.
+    func finished(_ request: EncodedRequest, in context: ExchangeContext) throws -> (EncodedRequest, Delegate?) {
         guard request.source.options.cachePolicy != .returnCacheDataDontLoad else {
             throw URLError(.resourceUnavailable)
         }
         guard request.source.canSendBody else { throw WebServiceError.bodyNotReplayable(request.source) }
-        let delegate = delegateReference?.delegate.map { (stage: DelegateStage(delegate: $0), source: request.source) }
         let cookies = cookies(for: request, in: context)
-        var sent = cookies.map { request.adding("Cookie", $0) } ?? request
-        if let replacement = delegate?.stage.replacement(for: try sent.urlRequest(), source: request.source) {
-            sent = try encode(replacement, insteadOf: request, cookies: cookies, in: context)
+        let sent = cookies.map { request.adding("Cookie", $0) } ?? request
+        guard let delegate = delegateReference?.delegate else { return (sent, nil) }
+        let (stage, source) = (DelegateStage(delegate: delegate), request.source)
+        guard let replacement = stage.replacement(for: try sent.urlRequest(), source: source) else {
+            return (sent, (stage, source))
         }
-        let permit = try context.log.willSend(sent)
-        return try session.dataTask(for: sent, in: context, delegate, permit) { [sent] in completion($0, $1, sent) }
+        return (try encode(replacement, insteadOf: request, cookies: cookies, in: context), (stage, source))
+    }
+
+    /// Runs the stages of a hop from the log to the session.
+    ///
+    /// - Returns: The session's data task, not resumed.
+    func dataTask(
+        for request: EncodedRequest, _ delegate: Delegate?, in context: ExchangeContext,
+        completion: @escaping SessionStage.Completion
+    ) throws -> any DataTask {
+        let permit = try context.log.willSend(request)
+        return try session.dataTask(for: request, in: context, delegate, permit, completion)
     }
 
     /// Runs the stages of a hop after the session.

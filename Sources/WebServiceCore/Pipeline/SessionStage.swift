@@ -23,7 +23,7 @@ struct SessionStage: Sendable {
     ///
     /// - Parameter delegate: The delegate that is notified, and the request of the exchange.
     func dataTask(
-        for request: EncodedRequest, in context: ExchangeContext, _ delegate: (stage: DelegateStage, source: Request)?,
+        for request: EncodedRequest, in context: ExchangeContext, _ delegate: Pipeline.Delegate?,
         _ permit: ExchangeLog.Permit, _ completion: @escaping Completion
     ) throws -> any DataTask {
         guard let delegate else { return sessionTask(request, context, nil, permit, completion) }

@@ -17,7 +17,8 @@ package final class BodyCollector: BodyReceiver {
     }
 
     private let state: Mutex<State>
-    private let request: Request?
+    private let request: any URLRequestEncodable
+    private let isHead: Bool
     private let maximum: Int
     private let source: Response.Source
     private let progress: Progress?
@@ -39,9 +40,11 @@ package final class BodyCollector: BodyReceiver {
         headObserver: (@Sendable (ResponseHead) -> Void)? = nil, partObserver: (@Sendable (Data) -> Void)? = nil,
         completion: @escaping Completion
     ) {
+        self.request = request
         let encoded = request as? EncodedRequest
-        self.request = encoded?.source ?? request as? Request
-        self.maximum = max(0, min(maximum, self.request?.options.bodyMaximum ?? .max))
+        let plain = encoded == nil ? request as? Request : nil
+        isHead = (encoded?.method ?? plain?.method) == .HEAD
+        self.maximum = max(0, min(maximum, encoded?.maximumResponseBytes ?? plain?.options.bodyMaximum ?? .max))
         self.source = source
         self.progress = progress
         self.headObserver = headObserver
@@ -54,12 +57,12 @@ package final class BodyCollector: BodyReceiver {
         headObserver?(head)
         // The limit is on the decoded body, whose length is unknown.
         let length = decoder == nil ? length : nil
-        if let length, length > maximum, request?.method != .HEAD, head.status != 304 { throw tooLarge(head) }
+        if let length, length > maximum, !isHead, head.status != 304 { throw tooLarge(head) }
         state.withLock { state in
             state.head = head
             state.decoder = decoder
             state.progress.bytesToReceive = length
-            if let length, request?.method != .HEAD { state.body.reserve(length) }
+            if let length, !isHead { state.body.reserve(length) }
         }
     }
 
@@ -97,7 +100,7 @@ package final class BodyCollector: BodyReceiver {
     }
 
     private func tooLarge(_ head: ResponseHead?) -> WebServiceError {
-        .tooLarge(maximum, request, head?.urlResponse)
+        .tooLarge(maximum, (request as? EncodedRequest)?.source ?? request as? Request, head?.urlResponse)
     }
 
     package func didSend(_ byteCount: Int64, of length: Int64?) {

@@ -46,6 +46,7 @@ final class ServiceCore: PipelineSource {
         var pipeline: Pipeline
         /// The header fields that are sent to certain origins only.
         var boundFields: [Request.BoundFields] = []
+        var inheritedOptions = Request.Options()
     }
 
     let baseURL: URL?
@@ -98,7 +99,7 @@ final class ServiceCore: PipelineSource {
 
     /// The header fields and options of the requests that the service creates.
     var requestDefaults: (headers: Headers, boundFields: [Request.BoundFields], options: Request.Options) {
-        state.withLock { ($0.configuration.headers, $0.boundFields, $0.configuration.options) }
+        state.withLock { ($0.configuration.headers, $0.boundFields, $0.inheritedOptions) }
     }
 
     /// Changes the configuration in one step. Replaced values are released outside the lock.
@@ -110,6 +111,7 @@ final class ServiceCore: PipelineSource {
             let origins = state.configuration.headerOrigins.union([baseOrigin].compactMap(\.self))
             let bound = Request.BoundFields(state.configuration.headers, origins: origins)
             state.boundFields = bound.fields.isEmpty ? [] : [bound]
+            state.inheritedOptions = state.configuration.options.inherited
             return replaced
         }
         withExtendedLifetime(replaced) {}

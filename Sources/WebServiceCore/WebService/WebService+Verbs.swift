@@ -7,12 +7,11 @@ extension WebService {
     /// The request has the current ``options`` of the service, and its ``headers`` unless the URL
     /// has another origin.
     public func request(_ method: Request.Method, path: String, pathParameters: Parameters? = nil) -> Request {
-        var request = Request(method, location: location(path, pathParameters))
-        let defaults = core.requestDefaults
-        (request.headers, request.options) = (defaults.headers, defaults.options.inherited)
-        request.boundFields = defaults.boundFields
+        let location = location(path, pathParameters)
+        var request = Request(method, location: location)
+        (request.headers, request.boundFields, request.options) = core.requestDefaults
         // A plain path is below the base URL.
-        if !request.boundFields.isEmpty, request.location.plainText == nil { request.removeForeignFields() }
+        if location.plainText == nil { request.removeForeignFields() }
         return request
     }
 

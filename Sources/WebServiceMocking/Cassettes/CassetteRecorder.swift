@@ -142,8 +142,8 @@ final class RecordingReceiver: BodyReceiver {
         receiver.didComplete(result, metrics: metrics)
     }
 
-    /// Records what was received of a response. Called when the reader has ended the stream, because
-    /// the session may complete the request later than the test.
+    /// Records what was received of a response. Called when the reader has ended the stream,
+    /// because the session may complete the request later than the test.
     func didCancel() {
         if let response = state.withLock({ $0 }) { recordEnd(of: response) }
     }
