@@ -85,15 +85,26 @@ struct FileStorageTests {
         try await withScratchFolder { parent in
             let storage = try FileStorage(folder: parent.appendingPathComponent("storage"))
             let keys = strings.map { StorageKey(identifier: $0, classification: DataClassification($0), account: $0) }
-            for (key, string) in zip(keys, strings) {
-                try await storage.store(StorageEntry(.value(Data(string.utf8)), date: nil), for: key)
+            try await withThrowingDiscardingTaskGroup { group in
+                for (key, string) in zip(keys, strings) {
+                    group.addTask {
+                        try await storage.store(StorageEntry(.value(Data(string.utf8)), date: nil), for: key)
+                    }
+                }
             }
-            for (key, string) in zip(keys, strings) {
-                #expect(try await storage.entry(for: key)?.data == Data(string.utf8))
+            try await withThrowingDiscardingTaskGroup { group in
+                for (key, string) in zip(keys, strings) {
+                    group.addTask {
+                        let entry = try await storage.entry(for: key)
+                        #expect(entry?.data == Data(string.utf8))
+                    }
+                }
             }
             #expect(try names(in: parent) == ["storage"])
             #expect(try names(in: parent.appendingPathComponent("storage")).count == Set(keys).count)
-            for key in keys { try await storage.removeEntry(for: key) }
+            try await withThrowingDiscardingTaskGroup { group in
+                for key in keys { group.addTask { try await storage.removeEntry(for: key) } }
+            }
             #expect(try names(in: parent.appendingPathComponent("storage")) == [])
         }
     }
