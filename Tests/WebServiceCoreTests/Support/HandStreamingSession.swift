@@ -8,16 +8,24 @@ final class HandStreamingSession: StreamingSession {
         let receiver: any BodyReceiver
         private let url: String
         private let calls = Mutex<[String]>([])
+        private let onResume: @Sendable (Exchange) -> Void
 
-        init(_ request: any URLRequestEncodable, _ receiver: any BodyReceiver) {
+        init(
+            _ request: any URLRequestEncodable, _ receiver: any BodyReceiver,
+            onResume: @escaping @Sendable (Exchange) -> Void
+        ) {
             self.receiver = receiver
+            self.onResume = onResume
             url = request.urlRequestValue.url?.absoluteString ?? ""
         }
 
         /// The names of the methods that were called, in order.
         var log: [String] { calls.withLock { $0 } }
         var state: DataTaskState { .running }
-        func resume() { calls.withLock { $0.append("resume") } }
+        func resume() {
+            calls.withLock { $0.append("resume") }
+            onResume(self)
+        }
         func suspend() { calls.withLock { $0.append("suspend") } }
         func cancel() { calls.withLock { $0.append("cancel") } }
         func receiveMore() { calls.withLock { $0.append("receiveMore") } }
@@ -36,6 +44,7 @@ final class HandStreamingSession: StreamingSession {
         func complete() { receiver.didComplete(.success([:]), metrics: nil) }
     }
 
+    /// The exchanges that were resumed: a transport delivers nothing before that.
     let exchanges = Collected<Exchange>()
     private let onTask: @Sendable () -> Void
 
@@ -45,9 +54,7 @@ final class HandStreamingSession: StreamingSession {
     }
 
     func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
-        let exchange = Exchange(request, receiver)
         onTask()
-        exchanges.add(exchange)
-        return exchange
+        return Exchange(request, receiver) { [weak exchanges] in exchanges?.add($0) }
     }
 }
