@@ -198,7 +198,9 @@ struct Probe: Sendable {
         _ = await Counter().reaches(1, within: .seconds(isLong ? 5 : 2))
         let growth = residentBytes() - before
         tell("memory: \(growth / 1024) KiB more")
-        return growth < 16 << 20 ? .holds : .broken
+        // Foundation on Linux has no back-pressure: what arrives before it carries out the
+        // cancellation waits in its queue, 5 to 20 MiB.
+        return growth < 64 << 20 ? .holds : .broken
     }
 
     private static func timeoutsAndRelease() async throws -> Outcome {
