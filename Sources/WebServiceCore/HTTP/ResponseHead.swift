@@ -148,18 +148,24 @@ public final class ResponseHead: Sendable {
     /// Calls `body` with the name and value of each field, without surrounding white space, until
     /// it returns `false`.
     private static func forEachField(of bytes: [UInt8], _ body: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) {
-        var lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).dropFirst()[...]
-        while let line = lines.popFirst() {
-            guard let first = line.first, first != 0x0D else { return }
+        var rest = bytes[...]
+        /// Removes and returns the next line without its line feed.
+        func popLine() -> ArraySlice<UInt8> {
+            let line = rest.prefix { $0 != 0x0A }
+            rest = rest[line.endIndex...].dropFirst()
+            return line
+        }
+        _ = popLine()
+        while let first = rest.first, first != 0x0D, first != 0x0A {
+            let line = popLine()
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
             var value = trimmed(line[(colon + 1)...])
             // A line that begins with white space continues the previous value (RFC 9112, section
             // 5.2).
-            while let next = lines.first, next.first.map(ASCII.isSpaceOrTab) == true {
-                let text = trimmed(next)
+            while let next = rest.first, ASCII.isSpaceOrTab(next) {
+                let text = trimmed(popLine())
                 if !value.isEmpty, !text.isEmpty { value.append(0x20) }
                 value.append(contentsOf: text)
-                lines.removeFirst()
             }
             guard body(trimmed(line[..<colon]), value) else { return }
         }

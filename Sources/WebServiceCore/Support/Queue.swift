@@ -25,4 +25,10 @@ package struct Queue<Element> {
         }
         return element
     }
+
+    /// Removes the elements that satisfy a condition.
+    package mutating func removeAll(where condition: (Element) -> Bool) {
+        elements = elements[head...].filter { $0.map { !condition($0) } ?? false }
+        head = 0
+    }
 }

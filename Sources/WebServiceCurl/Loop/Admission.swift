@@ -8,10 +8,12 @@ import WebServiceCore
 /// one.
 struct Admission<Item> {
     /// The active and waiting items of one host.
-    final class Line {
+    final class HostQueue {
         fileprivate var active = 0
         fileprivate var waiting = Queue<Item>()
         fileprivate var isReady = false
+        /// The number of waiting items at which those that need not start are removed.
+        fileprivate var pruningCount = 64
         /// A Boolean value that indicates whether requests share connections (HTTP/2).
         var isMultiplexed = false
     }
@@ -19,54 +21,61 @@ struct Admission<Item> {
     private let maximumPerHost: Int
     private let maximum: Int
     private var active = 0
-    private var lines: [String: Line] = [:]
-    /// The lines with waiting items and free capacity, in turn.
-    private var ready = Queue<Line>()
-    /// The number of lines at which lines without items are removed.
+    private var queues: [String: HostQueue] = [:]
+    /// The queues with waiting items and free capacity, in turn.
+    private var ready = Queue<HostQueue>()
+    /// The number of queues at which queues without items are removed.
     private var pruningCount = 1_000
 
     /// The concurrent streams of one HTTP/2 connection, as assumed by libcurl.
-    private static var streams: Int { 100 }
+    private static var streamsPerConnection: Int { 100 }
 
     init(maximumPerHost: Int, maximum: Int) {
         self.maximumPerHost = maximumPerHost
         self.maximum = maximum
     }
 
-    /// Appends an item to the line of its host. ``next()`` returns it when it may start.
-    mutating func enter(_ item: Item, to host: String) {
-        let line = lines[host] ?? makeLine(host)
-        line.waiting.append(item)
-        makeReady(line)
+    /// Appends an item to the queue of its host. ``next()`` returns it when it may start.
+    ///
+    /// - Parameter isWanted: Returns whether an item still has to start. Called seldom: a queue never
+    ///   has more unwanted items than wanted ones, apart from a few.
+    mutating func append(_ item: Item, to host: String, isWanted: (Item) -> Bool = { _ in true }) {
+        let queue = queues[host] ?? makeQueue(host)
+        if queue.waiting.count >= queue.pruningCount {
+            queue.waiting.removeAll { !isWanted($0) }
+            queue.pruningCount = max(64, queue.waiting.count * 2)
+        }
+        queue.waiting.append(item)
+        makeReady(queue)
     }
 
-    /// Returns the next item that may start, and the line to pass to ``leave(_:)`` at its end.
-    mutating func next() -> (item: Item, line: Line)? {
-        while active < maximum, let line = ready.popFirst() {
-            line.isReady = false
-            guard hasRoom(line), let item = line.waiting.popFirst() else { continue }
-            line.active += 1
+    /// Returns the next item that may start, and the queue to pass to ``release(_:)`` at its end.
+    mutating func next() -> (item: Item, queue: HostQueue)? {
+        while active < maximum, let queue = ready.popFirst() {
+            queue.isReady = false
+            guard hasCapacity(queue), let item = queue.waiting.popFirst() else { continue }
+            queue.active += 1
             active += 1
-            makeReady(line)
-            return (item, line)
+            makeReady(queue)
+            return (item, queue)
         }
         return nil
     }
 
     /// Releases the capacity of an item that has ended.
-    mutating func leave(_ line: Line) {
-        line.active -= 1
+    mutating func release(_ queue: HostQueue) {
+        queue.active -= 1
         active -= 1
-        makeReady(line)
+        makeReady(queue)
     }
 
     /// Removes and returns all waiting items.
     mutating func removeWaiting() -> [Item] {
         ready = Queue()
         var items: [Item] = []
-        for line in lines.values {
-            line.isReady = false
-            while let item = line.waiting.popFirst() { items.append(item) }
+        for queue in queues.values {
+            queue.isReady = false
+            while let item = queue.waiting.popFirst() { items.append(item) }
         }
         return items
     }
@@ -74,26 +83,26 @@ struct Admission<Item> {
     /// A Boolean value that indicates whether no item is active or waiting.
     var isEmpty: Bool { active == 0 && ready.isEmpty }
 
-    /// The number of hosts with a line.
-    var hostCount: Int { lines.count }
+    /// The number of hosts with a queue.
+    var hostCount: Int { queues.count }
 
-    private func hasRoom(_ line: Line) -> Bool {
-        line.active < (line.isMultiplexed ? max(maximumPerHost, Self.streams) : maximumPerHost)
+    private func hasCapacity(_ queue: HostQueue) -> Bool {
+        queue.active < (queue.isMultiplexed ? max(maximumPerHost, Self.streamsPerConnection) : maximumPerHost)
     }
 
-    private mutating func makeReady(_ line: Line) {
-        guard !line.isReady, !line.waiting.isEmpty, hasRoom(line) else { return }
-        line.isReady = true
-        ready.append(line)
+    private mutating func makeReady(_ queue: HostQueue) {
+        guard !queue.isReady, !queue.waiting.isEmpty, hasCapacity(queue) else { return }
+        queue.isReady = true
+        ready.append(queue)
     }
 
-    private mutating func makeLine(_ host: String) -> Line {
-        if lines.count >= pruningCount {
-            lines = lines.filter { $0.value.active > 0 || !$0.value.waiting.isEmpty }
-            pruningCount = max(1_000, lines.count * 2)
+    private mutating func makeQueue(_ host: String) -> HostQueue {
+        if queues.count >= pruningCount {
+            queues = queues.filter { $0.value.active > 0 || !$0.value.waiting.isEmpty }
+            pruningCount = max(1_000, queues.count * 2)
         }
-        let line = Line()
-        lines[host] = line
-        return line
+        let queue = HostQueue()
+        queues[host] = queue
+        return queue
     }
 }

@@ -50,7 +50,7 @@ struct Connections {
         /// A Boolean value that indicates whether no exchange uses the connection.
         ///
         /// Bytes that arrive on such a connection belong to no request.
-        var isResting: Bool { wasUsed && exchanges == 0 && !isMultiplexed }
+        var isIdle: Bool { wasUsed && exchanges == 0 && !isMultiplexed }
 
         func enter(_ handle: CurlHandle) {
             wasUsed = true
@@ -72,10 +72,10 @@ struct Connections {
         }
 
         /// Returns whether no bytes have been received since the instant.
-        func isSilent(since instant: UInt64) -> Bool { lastArrival <= instant }
+        func isQuiet(since instant: UInt64) -> Bool { lastArrival <= instant }
 
         /// A Boolean value that indicates whether bytes are pending or the peer has disconnected.
-        var hasStrayBytes: Bool {
+        var hasUnsolicitedBytes: Bool {
             var byte: UInt8 = 0
             return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0
                 || (errno != EAGAIN && errno != EINTR)
@@ -91,11 +91,11 @@ struct Connections {
             let isCreated = withUnsafeMutableBytes(of: &ends) {
                 socketpair(AF_UNIX, Self.pairType, 0, $0.baseAddress?.assumingMemoryBound(to: Int32.self)) == 0
             }
-            guard isCreated else { return giveUp() }
+            guard isCreated else { return shutDown() }
             sink = ends.1
             _ = fcntl(ends.1, F_SETFD, FD_CLOEXEC)
             _ = fcntl(ends.0, F_SETFL, O_NONBLOCK)
-            if dup2(ends.0, socket) < 0 { giveUp() }
+            if dup2(ends.0, socket) < 0 { shutDown() }
             _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
             close(ends.0)
         }
@@ -113,7 +113,7 @@ struct Connections {
         }
 
         /// Shuts the connection down to prevent its reuse. libcurl still closes the socket.
-        func giveUp() {
+        func shutDown() {
             shutdown(socket, Int32(SHUT_RDWR))
             // libcurl considers a TLS connection alive while bytes are pending. After the shutdown,
             // only those in the system's buffer remain.

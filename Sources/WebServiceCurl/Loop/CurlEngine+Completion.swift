@@ -8,31 +8,31 @@ extension CurlEngine {
     /// Repeats until none has ended, because a new exchange may end immediately.
     func collect() {
         repeat {
-            endAnswered()
-            takeMessages()
+            endEarlyResponses()
+            readMessages()
             endBodies()
-        } while tell()
+        } while completeEnded()
     }
 
-    /// Completes the exchanges of ``answered``, which closes their connections.
-    func endAnswered() {
-        for handle in answered {
-            guard let transfer = handle.exchange?.submission.transfer else { continue }
-            ended.append(Ended(transfer: transfer, result: .success([:]), metrics: handle.metrics()))
+    /// Completes the exchanges of ``earlyResponses``, which closes their connections.
+    func endEarlyResponses() {
+        for handle in earlyResponses {
+            guard let exchange = handle.exchange else { continue }
+            ended.append(Ended(exchange: exchange, result: .success([:]), metrics: handle.metrics()))
             release(handle)
         }
-        answered.removeAll()
+        earlyResponses.removeAll()
     }
 
-    /// Ends the request bodies of ``deaf``, which closes their connections.
+    /// Ends the request bodies of ``uploadsToCheck``, which closes their connections.
     ///
     /// libcurl stops receiving at the end of the response or of the connection, but it does not
     /// complete the exchange before the end of the request body. Without further bytes of the body,
     /// it returns the result.
     func endBodies() {
-        while let handle = deaf.popLast() {
+        while let handle = uploadsToCheck.popLast() {
             guard handle.isUploading, !handle.attempt.isPaused, !handle.attempt.isBodyOver,
-                !done.contains(where: { $0 === handle }),
+                !completed.contains(where: { $0 === handle }),
                 let connection = handle.attempt.connection,
                 connections[connection.socket] === connection, !poller.isReading(connection.socket)
             else { continue }
@@ -41,7 +41,7 @@ extension CurlEngine {
         }
     }
 
-    func takeMessages() {
+    func readMessages() {
         var remaining: CInt = 0
         while let message = curl_multi_info_read(multi, &remaining) {
             guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else {
@@ -53,14 +53,14 @@ extension CurlEngine {
 
     /// Ends an exchange that libcurl has completed, or begins it again.
     func complete(_ handle: CurlHandle, _ code: CURLcode) {
-        guard let transfer = handle.exchange?.submission.transfer, handle.deliverUnread(code) else { return }
+        guard let exchange = handle.exchange, handle.deliverUnread(code) else { return }
         if handle.attempt.mustBeginAgain || handle.isUnprocessed(code) {
             curl_multi_remove_handle(multi, handle.easy)
             handle.beginAgain()
             if curl_multi_add_handle(multi, handle.easy) == CURLM_OK { return }
         }
-        ended.append(Ended(transfer: transfer, result: handle.result(code), metrics: handle.metrics()))
-        done.append(handle)
+        ended.append(Ended(exchange: exchange, result: handle.result(code), metrics: handle.metrics()))
+        completed.append(handle)
     }
 
     /// Completes the transfers of the ended exchanges, then releases their handles.
@@ -69,14 +69,14 @@ extension CurlEngine {
     /// than once per transfer.
     ///
     /// - Returns: Whether any exchange had ended, so others may have started.
-    func tell() -> Bool {
+    func completeEnded() -> Bool {
         guard !ended.isEmpty else { return false }
         HandlerPool.shared.together {
-            for end in ended { end.transfer.finish(end.result, end.metrics) }
+            for end in ended { end.exchange.transfer.complete(end.exchange.submission, end.result, end.metrics) }
         }
         ended.removeAll(keepingCapacity: true)
-        for handle in done { release(handle) }
-        done.removeAll(keepingCapacity: true)
+        for handle in completed { release(handle) }
+        completed.removeAll(keepingCapacity: true)
         startAdmitted()
         return true
     }

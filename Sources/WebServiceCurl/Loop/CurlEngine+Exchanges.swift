@@ -10,15 +10,15 @@ import FoundationNetworking
 extension CurlEngine {
     func startAdmitted() {
         var hasStarted = false
-        while let (transfer, line) = admission.next() {
-            guard let submission = transfer.submission else {  // cancelled while it waited
-                admission.leave(line)
+        while let (transfer, queue) = admission.next() {
+            guard let submission = transfer.begin() else {  // cancelled while it waited
+                admission.release(queue)
                 continue
             }
             do {
                 let handle = try free.popLast() ?? CurlHandle(self, configuration, share: share)
                 do {
-                    try begin(handle, CurlHandle.Exchange(submission: submission, line: line))
+                    try begin(handle, CurlHandle.Exchange(transfer: transfer, submission: submission, queue: queue))
                     hasStarted = true
                 } catch {
                     _ = handle.end()
@@ -26,11 +26,11 @@ extension CurlEngine {
                     throw error
                 }
             } catch {
-                admission.leave(line)
-                transfer.finish(.failure(error), nil)
+                admission.release(queue)
+                transfer.complete(submission, .failure(error), nil)
             }
         }
-        if hasStarted { actOnTime() }
+        if hasStarted { handleTimeout() }
     }
 
     func begin(_ handle: CurlHandle, _ exchange: CurlHandle.Exchange) throws {
@@ -43,32 +43,31 @@ extension CurlEngine {
             throw WebServiceError(
                 .curl, "libcurl rejected the request: \(String(cString: curl_multi_strerror(code)))")
         }
-        handle.place = busy.count
-        busy.append(handle)
-        if handle.exchange?.receiver.mayPause == true {
-            streams[ObjectIdentifier(exchange.submission.transfer)] = handle
+        busy[ObjectIdentifier(exchange.transfer)] = handle
+        if exchange.receiver.mayPause {
+            streamCount += 1
             limitConnections()
         }
-        if handle.isUploading { uploads[ObjectIdentifier(exchange.submission.transfer)] = handle }
-        restMoment = .max
-        silenceMoment = min(silenceMoment, start &+ handle.attempt.idleLimit)
+        if handle.isUploading { uploadCount += 1 }
+        expiryInstant = .max
+        idleCheckInstant = min(idleCheckInstant, start &+ handle.attempt.idleLimit)
     }
 
     /// Ends an exchange that libcurl has not completed, and closes its connection unless other
     /// exchanges use it.
     func end(_ handle: CurlHandle, _ error: any Error) {
-        guard let transfer = handle.exchange?.submission.transfer else { return }
+        guard let exchange = handle.exchange else { return }
         // libcurl would use a connection again on which it has reset an HTTP/2 stream.
         if handle.attempt.connection?.isMultiplexed == true { handle.forbidReuse() }
-        ended.append(Ended(transfer: transfer, result: .failure(error), metrics: handle.metrics()))
+        ended.append(Ended(exchange: exchange, result: .failure(error), metrics: handle.metrics()))
         release(handle)
     }
 
     /// Ends the part of a stream that counts toward the connection limits.
-    func leaveLine(_ handle: CurlHandle) {
-        guard let line = handle.exchange?.line else { return }
-        handle.exchange?.line = nil
-        admission.leave(line)
+    func releaseCapacity(_ handle: CurlHandle) {
+        guard let queue = handle.exchange?.queue else { return }
+        handle.exchange?.queue = nil
+        admission.release(queue)
     }
 
     /// Continues an exchange. The closure returns the error that ends it.
@@ -77,50 +76,33 @@ extension CurlEngine {
         if let error = action(handle) {
             end(handle, error)
         } else {
-            if handle.isUploading { deaf.append(handle) }
-            silenceMoment = min(silenceMoment, now &+ handle.attempt.idleLimit)
+            if handle.isUploading { uploadsToCheck.append(handle) }
+            idleCheckInstant = min(idleCheckInstant, now &+ handle.attempt.idleLimit)
         }
     }
 
     /// Removes a handle from libcurl and returns it to the free handles.
     func release(_ handle: CurlHandle) {
-        if handle.isHTTP2, !handle.attempt.isExclusive { handle.exchange?.line?.isMultiplexed = true }
+        if handle.isHTTP2, !handle.attempt.isExclusive { handle.exchange?.queue?.isMultiplexed = true }
         handle.leaveConnection()
         curl_multi_remove_handle(multi, handle.easy)
-        if let last = busy.popLast(), last !== handle {
-            busy[handle.place] = last
-            last.place = handle.place
-        }
-        leaveLine(handle)
-        let isUploading = handle.isUploading
+        releaseCapacity(handle)
+        if handle.isUploading { uploadCount -= 1 }
         if let exchange = handle.end() {
-            if isUploading { uploads[ObjectIdentifier(exchange.submission.transfer)] = nil }
+            busy[ObjectIdentifier(exchange.transfer)] = nil
             if exchange.receiver.mayPause {
-                streams[ObjectIdentifier(exchange.submission.transfer)] = nil
+                streamCount -= 1
                 limitConnections()
             }
         }
-        if free.count < 128, !handle.isWorn { free.append(handle) } else { handle.free() }
+        if free.count < 128, !handle.mustBeFreed { free.append(handle) } else { handle.free() }
         if busy.isEmpty, connections.count > 0 {
-            restMoment = now.addingSaturated(configuration.idleConnectionLifetime)
-        }
-    }
-
-    func cancel(_ transfer: CurlTransfer) {
-        let handle =
-            streams[ObjectIdentifier(transfer)]
-            ?? busy.first { $0.exchange?.submission.transfer === transfer }
-        if let handle {
-            end(handle, URLError(.cancelled))
-        } else {
-            transfer.finish(.failure(URLError(.cancelled)), nil)
+            expiryInstant = now.addingSaturated(configuration.idleConnectionLifetime)
         }
     }
 
     func cancelAll() {
-        for transfer in admission.removeWaiting() {
-            transfer.finish(.failure(URLError(.cancelled)), nil)
-        }
-        while let handle = busy.last { end(handle, URLError(.cancelled)) }
+        for transfer in admission.removeWaiting() { transfer.refuse(URLError(.cancelled)) }
+        for handle in busy.values { end(handle, URLError(.cancelled)) }
     }
 }

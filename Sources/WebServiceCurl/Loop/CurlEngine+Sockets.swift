@@ -26,8 +26,10 @@ extension CurlEngine {
     ///
     /// The event alone does not prove it: libcurl may have read the end of a response while it
     /// handled an earlier event of the same wait.
-    func endStray(_ socket: Int32) {
-        if let connection = connections[socket], connection.isResting, connection.hasStrayBytes { connection.giveUp() }
+    func closeUnsolicited(_ socket: Int32) {
+        if let connection = connections[socket], connection.isIdle, connection.hasUnsolicitedBytes {
+            connection.shutDown()
+        }
     }
 
     /// Watches a socket for the events that libcurl requests.
@@ -35,10 +37,10 @@ extension CurlEngine {
     /// The easy handle that libcurl passes is of no use: it can be any handle of the connection,
     /// and since libcurl 8.9 also an internal one.
     func watch(_ socket: curl_socket_t, _ what: CInt) -> CInt {
-        if !uploads.isEmpty, what != CInt(CURL_POLL_IN), what != CInt(CURL_POLL_INOUT),
+        if uploadCount > 0, what != CInt(CURL_POLL_IN), what != CInt(CURL_POLL_INOUT),
             let handle = connections[socket]?.user, handle.isUploading
         {
-            deaf.append(handle)
+            uploadsToCheck.append(handle)
         }
         switch what {
         case CInt(CURL_POLL_IN): poller.watch(socket, for: .readable)

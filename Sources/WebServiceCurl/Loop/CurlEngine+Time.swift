@@ -9,10 +9,10 @@ import FoundationNetworking
 /// The instants at which the loop acts without an event.
 extension CurlEngine {
     /// Returns the timeout for the next wait, in milliseconds; -1 waits indefinitely.
-    func patience(_ current: UInt64) -> Int32 {
-        let moment = min(silenceMoment, restMoment)
-        guard clock.isInjected else { return Self.milliseconds(from: current, to: min(moment, curlMoment ?? .max)) }
-        return moment <= current ? 0 : Self.milliseconds(from: systemNow, to: curlMoment ?? .max)
+    func pollTimeout(_ current: UInt64) -> Int32 {
+        let moment = min(idleCheckInstant, expiryInstant)
+        guard clock.isInjected else { return Self.milliseconds(from: current, to: min(moment, libraryInstant ?? .max)) }
+        return moment <= current ? 0 : Self.milliseconds(from: systemNow, to: libraryInstant ?? .max)
     }
 
     private static func milliseconds(from current: UInt64, to moment: UInt64) -> Int32 {
@@ -36,27 +36,27 @@ extension CurlEngine {
         } while clock.now != current  // the delay is then too long
     }
 
-    func actOnTime() {
-        curlMoment = nil
+    func handleTimeout() {
+        libraryInstant = nil
         var running: CInt = 0
         curl_multi_socket_action(multi, ccurl_socket_timeout(), 0, &running)
     }
 
     func setTimer(_ milliseconds: Int) -> CInt {
-        curlMoment =
+        libraryInstant =
             milliseconds < 0
             ? nil : milliseconds == 0 ? 0 : TaskClock.system.now.addingSaturated(.milliseconds(milliseconds))
         return 0
     }
 
     /// Ends the exchanges whose idle timeout has elapsed, and schedules the next check.
-    func endSilent(_ start: UInt64) {
-        silenceMoment = .max
-        for handle in busy {
+    func endIdle(_ start: UInt64) {
+        idleCheckInstant = .max
+        for handle in busy.values {
             // An exchange that waits for the program has no timeout, unless `close()` waits for it.
             let isWaiting = handle.attempt.isPaused || handle.attempt.isAwaitingBody
-            if isWaiting, closingMoment == nil { continue }
-            let limit = handle.attempt.idleEnd(after: isWaiting ? closingMoment : nil)
+            if isWaiting, closingInstant == nil { continue }
+            let limit = handle.attempt.idleEnd(after: isWaiting ? closingInstant : nil)
             if limit <= start, isWaiting {
                 end(handle, URLError(.cancelled))
             } else if limit <= start {
@@ -64,32 +64,32 @@ extension CurlEngine {
                 // send new ones on it. If nothing has arrived within the timeout, the connection is
                 // shut down, which ends or restarts all its exchanges.
                 if let connection = handle.attempt.connection,
-                    connection.isSilent(since: start - handle.attempt.idleLimit)
+                    connection.isQuiet(since: start - handle.attempt.idleLimit)
                 {
-                    connection.giveUp()
+                    connection.shutDown()
                 }
                 let seconds = Double(handle.attempt.idleLimit) / 1e9
                 let text = "no byte of the request or the response was sent or received for \(seconds) s"
                 end(handle, CurlError.error(.timedOut, text))
             } else {
-                silenceMoment = min(silenceMoment, max(limit, start &+ Self.silenceInterval))
+                idleCheckInstant = min(idleCheckInstant, max(limit, start &+ Self.idleCheckInterval))
             }
         }
     }
 
     /// The shortest interval between two checks, in nanoseconds, which limits their cost.
-    private static let silenceInterval: UInt64 = 2_000_000
+    private static let idleCheckInterval: UInt64 = 2_000_000
 
     /// Closes the expired connections. libcurl checks them only when it needs one.
     ///
     /// Only freeing the multi handle closes them immediately, which also discards the parsed
     /// certificates.
     func closeConnections() {
-        restMoment = .max
+        expiryInstant = .max
         guard busy.isEmpty, let fresh = curl_multi_init() else { return }
         curl_multi_cleanup(multi)
         multi = fresh
-        curlMoment = nil
+        libraryInstant = nil
         configureMulti()
     }
 }

@@ -28,23 +28,24 @@ final class CurlEngine {
     // MARK: Exchanges
 
     var admission: Admission<CurlTransfer>
-    var busy: [CurlHandle] = []
+    /// The handles of the exchanges, by transfer.
+    var busy: [ObjectIdentifier: CurlHandle] = [:]
     var free: [CurlHandle] = []
-    /// The handles of the exchanges whose receivers may pause.
-    var streams: [ObjectIdentifier: CurlHandle] = [:]
-    /// The handles of the exchanges whose request bodies are produced while they are sent.
-    var uploads: [ObjectIdentifier: CurlHandle] = [:]
+    /// The number of exchanges whose receivers may pause.
+    var streamCount = 0
+    /// The number of exchanges whose request bodies are produced while they are sent.
+    var uploadCount = 0
     /// The handles with streamed request bodies for which libcurl may have stopped receiving.
-    var deaf: [CurlHandle] = []
+    var uploadsToCheck: [CurlHandle] = []
     /// The handles whose responses are complete but whose streamed request bodies are not.
-    var answered: [CurlHandle] = []
+    var earlyResponses: [CurlHandle] = []
     /// The handles of the exchanges that libcurl has completed.
-    var done: [CurlHandle] = []
+    var completed: [CurlHandle] = []
     /// The ended exchanges whose transfers are not completed yet.
     var ended: [Ended] = []
 
     struct Ended {
-        let transfer: CurlTransfer
+        let exchange: CurlHandle.Exchange
         let result: Result<Headers, any Error>
         let metrics: TransportMetrics
     }
@@ -56,17 +57,17 @@ final class CurlEngine {
     /// The current instant in nanoseconds, read once per iteration of the loop.
     private(set) var now: UInt64
     /// The instant of the system clock at which libcurl requests a call without an event.
-    var curlMoment: UInt64?
+    var libraryInstant: UInt64?
     /// The alarm that wakes the loop at an instant of a clock that is not the system clock.
     var alarm: (instant: UInt64, alarm: Alarm)?
     /// The instant of the next check for idle exchanges.
-    var silenceMoment = UInt64.max
+    var idleCheckInstant = UInt64.max
     /// The instant at which the idle connections expire.
-    var restMoment = UInt64.max
+    var expiryInstant = UInt64.max
     /// How the loop ends; `nil` while it accepts requests.
     private var closing: CurlSession.Closing?
     /// The instant since which the loop accepts no requests.
-    private(set) var closingMoment: UInt64?
+    private(set) var closingInstant: UInt64?
 
     /// - Throws: `WebServiceError.Code.curl`.
     init(_ configuration: CurlSession.Configuration, _ clock: TaskClock, wakeUp: Int32) throws {
@@ -116,9 +117,9 @@ final class CurlEngine {
     /// Sets the connection limits. Streams do not count toward them.
     func limitConnections() {
         let perHost = min(max(1, configuration.maximumConnectionsPerHost), 1 << 30)
-        ccurl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, perHost + streams.count)
+        ccurl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, perHost + streamCount)
         let total = min(max(1, configuration.maximumConnections), 1 << 30)
-        ccurl_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, total + streams.count)
+        ccurl_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, total + streamCount)
     }
 
     /// Returns the engine that was registered with a callback; `nil` if libcurl passes no pointer.
@@ -132,19 +133,23 @@ final class CurlEngine {
     /// Runs until the loop is closed and no request is active or waiting.
     func run(for loop: CurlLoop) {
         blockSignals()
+        var jobs: [CurlLoop.Job] = []
         while true {
-            take(loop.takeWork())
+            if clock.isInjected { setAlarm(at: min(idleCheckInstant, expiryInstant), for: loop) }
+            let isAwake = loop.take(&jobs)
+            for job in jobs { carryOut(job) }
+            jobs.removeAll(keepingCapacity: jobs.capacity <= 1 << 10)
             startAdmitted()
             collect()
             if closing != nil, admission.isEmpty, busy.isEmpty { break }
             // Bytes that arrived before this instant are received before idle timeouts are checked,
             // even if this thread is delayed.
             let start = clock.now
-            handleEvents(of: loop, since: start)
-            if let moment = curlMoment, moment <= systemNow { actOnTime() }
-            if silenceMoment <= start { endSilent(start) }
+            handleEvents(of: loop, since: start, isAwake: isAwake)
+            if let moment = libraryInstant, moment <= systemNow { handleTimeout() }
+            if idleCheckInstant <= start { endIdle(start) }
             collect()
-            if restMoment <= now { closeConnections() }
+            if expiryInstant <= now { closeConnections() }
         }
         end(loop)
     }
@@ -153,9 +158,7 @@ final class CurlEngine {
     private func end(_ loop: CurlLoop) {
         setAlarm(at: .max, for: loop)
         freeLibraryObjects()
-        for transfer in loop.hasEnded().submissions {
-            transfer.finish(.failure(URLError(.cancelled)), nil)
-        }
+        loop.hasEnded()
     }
 
     /// Frees the objects of libcurl. Must be the last call, without active exchanges.
@@ -165,42 +168,40 @@ final class CurlEngine {
         curl_share_cleanup(share)
     }
 
-    /// Carries out the work that other threads have added to the inbox.
-    private func take(_ work: CurlLoop.Work) {
-        for transfer in work.submissions {
-            if let host = transfer.submission?.request.host {  // `nil` if it was cancelled
-                admission.enter(transfer, to: host)
-            }
-        }
-        for transfer in work.cancellations { cancel(transfer) }
-        for transfer in work.continuations {
-            let handle = streams[ObjectIdentifier(transfer)]
+    private func carryOut(_ job: CurlLoop.Job) {
+        switch job {
+        case .submit(let transfer, let host): admission.append(transfer, to: host) { !$0.isComplete }
+        case .cancel(let transfer):
+            if let handle = busy[ObjectIdentifier(transfer)] { end(handle, URLError(.cancelled)) }
+        case .receiveMore(let transfer):
+            let handle = busy[ObjectIdentifier(transfer)]
             if let handle, let unread = handle.attempt.unread {
                 complete(handle, unread.code)
             } else {
                 proceed(handle) { $0.unpause() }
             }
-        }
-        for transfer in work.uploads { proceed(uploads[ObjectIdentifier(transfer)]) { $0.sendMore() } }
-        if let wanted = work.closing {
+        case .sendMore(let transfer): proceed(busy[ObjectIdentifier(transfer)]) { $0.sendMore() }
+        case .close(let wanted):
             closing = wanted
-            closingMoment = closingMoment ?? clock.now
-            silenceMoment = 0
+            closingInstant = closingInstant ?? clock.now
+            idleCheckInstant = 0
+            if wanted == .cancelling { cancelAll() }
+        case .ring: break
         }
-        if closing == .cancelling { cancelAll() }
     }
 
     /// Waits for events of sockets, for a wake-up or for the next instant, and handles them.
-    private func handleEvents(of loop: CurlLoop, since start: UInt64) {
-        if clock.isInjected { setAlarm(at: min(silenceMoment, restMoment), for: loop) }
-        let patience = patience(clock.isInjected ? clock.now : start)
-        let count = poller.wait(milliseconds: patience == 0 || loop.mayRest() ? patience : 0)
+    private func handleEvents(of loop: CurlLoop, since start: UInt64, isAwake: Bool) {
+        if clock.isInjected { setAlarm(at: min(idleCheckInstant, expiryInstant), for: loop) }
+        let timeout = pollTimeout(clock.isInjected ? clock.now : start)
+        let maySleep = !isAwake || timeout == 0 || loop.maySleep()
+        let count = poller.wait(milliseconds: maySleep ? timeout : 0)
         now = clock.now
         for index in 0..<count {
             switch poller.event(index) {
             case .wakeUp: loop.clearSignals()
             case .ready(let socket, let events): act(socket, events)
-            case .stray(let socket): endStray(socket)
+            case .unwatched(let socket): closeUnsolicited(socket)
             case .outdated: break
             }
         }
@@ -211,17 +212,5 @@ final class CurlEngine {
         var all = sigset_t()
         sigfillset(&all)
         pthread_sigmask(SIG_SETMASK, &all, nil)
-    }
-}
-
-extension EncodedRequest {
-    /// The scheme, host and port, as written in the URL.
-    fileprivate var host: String {
-        var slashes = 0
-        let end = url.utf8.firstIndex { byte in
-            if byte == UInt8(ascii: "/") { slashes += 1 }
-            return slashes == 3 || byte == UInt8(ascii: "?")
-        }
-        return String(url[..<(end ?? url.endIndex)])
     }
 }

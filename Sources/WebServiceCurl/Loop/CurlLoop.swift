@@ -1,7 +1,7 @@
 // The header of libcurl declares the constants of sockets as well.
 import CCurl
 
-import Dispatch
+import Foundation
 import WebServiceCore
 
 #if canImport(Darwin)
@@ -14,32 +14,28 @@ import Glibc
 
 /// One event loop of a ``CurlSession``, as used by other threads.
 ///
-/// Other threads add work to its inbox and wake it once for all work added before the loop reads
-/// the inbox.
+/// Other threads add jobs to its inbox and wake it once for all jobs added before the loop takes
+/// them.
 final class CurlLoop: Sendable {
-    /// A request in flight.
-    struct Submission: Sendable {
-        let transfer: CurlTransfer
-        let request: EncodedRequest
-        /// Retained until the transfer completes.
-        let session: CurlSession
-        let receiver: any BodyReceiver
-    }
-
-    /// The work added since the loop last read the inbox.
-    struct Work: Sendable {
-        var submissions: [CurlTransfer] = []
-        var cancellations: [CurlTransfer] = []
-        /// The paused transfers to continue.
-        var continuations: [CurlTransfer] = []
-        /// The transfers that have waited for bytes of the request body.
-        var uploads: [CurlTransfer] = []
-        var closing: CurlSession.Closing?
+    /// What another thread asks of the loop.
+    enum Job: Sendable {
+        /// Sends a request to a host; see ``Admission``.
+        case submit(CurlTransfer, host: String)
+        /// Cancels an exchange that has begun.
+        case cancel(CurlTransfer)
+        /// Continues a paused exchange.
+        case receiveMore(CurlTransfer)
+        /// Continues an exchange that has waited for bytes of the request body.
+        case sendMore(CurlTransfer)
+        case close(CurlSession.Closing)
+        /// Acts on an instant of a clock that is not the system clock.
+        case ring
     }
 
     private struct Inbox {
-        var work = Work()
-        /// A Boolean value that indicates whether the loop will read the inbox without a wake-up.
+        /// The jobs added since the loop last took them.
+        var jobs: [Job] = []
+        /// A Boolean value that indicates whether the loop will take the jobs without a wake-up.
         var isAwake = true
         var closing: CurlSession.Closing?
         /// The first instant at which requests were cancelled.
@@ -48,13 +44,10 @@ final class CurlLoop: Sendable {
         /// Present while the loop is awake, if a test clock waits for it.
         var token: WorkCount.Token?
 
-        var hasWork: Bool {
-            !work.submissions.isEmpty || !work.cancellations.isEmpty || !work.continuations.isEmpty
-                || !work.uploads.isEmpty || work.closing != nil
-        }
-
         /// - Returns: Whether the caller must wake the loop.
-        mutating func wake(_ clock: TaskClock) -> Bool {
+        mutating func add(_ job: Job, _ clock: TaskClock) -> Bool {
+            guard !hasEnded else { return false }
+            jobs.append(job)
             defer { isAwake = true }
             if token == nil { token = clock.beginWork() }
             return !isAwake
@@ -104,48 +97,43 @@ final class CurlLoop: Sendable {
     /// Adds a request to the inbox.
     ///
     /// - Throws: `WebServiceError.Code.sessionClosed`.
-    func submit(_ transfer: CurlTransfer, _ request: Request?) throws {
+    func submit(_ transfer: CurlTransfer, _ request: EncodedRequest) throws {
         guard forkCount == Fork.count else {
             throw WebServiceError(
                 .sessionClosed, "the session was created before this process was forked; create a new session",
-                request: request)
+                request: request.source)
         }
+        let host = request.host
         let (isOpen, needsWaking, cancellation) = inbox.withLock { inbox in
             guard inbox.closing == nil else { return (false, false, inbox.cancellation) }
-            inbox.work.submissions.append(transfer)
-            return (true, inbox.wake(clock), nil)
+            return (true, inbox.add(.submit(transfer, host: host), clock), nil)
         }
         guard isOpen else {
             throw WebServiceError(
-                .sessionClosed, "the session is closed", request: request,
+                .sessionClosed, "the session is closed", request: request.source,
                 underlying: cancellation.map(SessionCancellation.init))
         }
         if needsWaking { wakeUp.signal() }
     }
 
-    /// Requests the cancellation of a submitted transfer.
+    /// Requests the cancellation of an exchange that has begun.
     func cancel(_ transfer: CurlTransfer) {
-        add { $0.cancellations.append(transfer) }
+        add(.cancel(transfer))
     }
 
-    /// Requests the continuation of a paused transfer.
+    /// Requests the continuation of a paused exchange.
     func receiveMore(_ transfer: CurlTransfer) {
-        add { $0.continuations.append(transfer) }
+        add(.receiveMore(transfer))
     }
 
-    /// Requests the continuation of a transfer that waits for bytes of the request body.
+    /// Requests the continuation of an exchange that waits for bytes of the request body.
     func sendMore(_ transfer: CurlTransfer) {
-        add { $0.uploads.append(transfer) }
+        add(.sendMore(transfer))
     }
 
-    private func add(_ change: (inout Work) -> Void) {
+    private func add(_ job: Job) {
         guard forkCount == Fork.count else { return }
-        let needsWaking = inbox.withLock { inbox in
-            guard !inbox.hasEnded else { return false }
-            change(&inbox.work)
-            return inbox.wake(clock)
-        }
-        if needsWaking { wakeUp.signal() }
+        if inbox.withLock({ $0.add(job, clock) }) { wakeUp.signal() }
     }
 
     /// Stops accepting requests and requests the end of the loop.
@@ -154,10 +142,9 @@ final class CurlLoop: Sendable {
         let now = TaskClock.system.now  // see `SessionCancellation`
         let needsWaking = inbox.withLock { inbox in
             if closing == .cancelling, inbox.cancellation == nil { inbox.cancellation = now }
-            guard !inbox.hasEnded, inbox.closing == nil || closing == .cancelling else { return false }
+            guard inbox.closing == nil || closing == .cancelling else { return false }
             inbox.closing = closing
-            inbox.work.closing = closing
-            return inbox.wake(clock)
+            return inbox.add(.close(closing), clock)
         }
         if needsWaking { wakeUp.signal() }
     }
@@ -183,24 +170,30 @@ final class CurlLoop: Sendable {
 
     // MARK: For the loop's thread
 
-    /// Removes and returns the work in the inbox.
-    func takeWork() -> Work {
-        let work = inbox.withLock { inbox in
-            _ = inbox.wake(clock)
-            defer { inbox.work = Work() }
-            return inbox.work
+    /// Takes the jobs of the inbox, in the order in which they were added.
+    ///
+    /// - Parameter jobs: Empty. Its memory becomes that of the inbox.
+    /// - Returns: Whether there are any. If not, the loop may sleep, and the next thread that adds
+    ///   a job wakes it.
+    func take(_ jobs: inout [Job]) -> Bool {
+        let (isAwake, token) = inbox.withLock { inbox in
+            swap(&jobs, &inbox.jobs)
+            inbox.isAwake = !jobs.isEmpty
+            return (inbox.isAwake, inbox.isAwake ? nil : inbox.token.take())
         }
-        return work
+        withExtendedLifetime(token) {}  // released outside the lock
+        return isAwake
     }
 
-    /// Returns whether the loop may sleep. If `true`, the next thread that adds work wakes it.
-    func mayRest() -> Bool {
-        let (mayRest, token) = inbox.withLock { inbox in
-            inbox.isAwake = inbox.hasWork
+    /// Returns whether the inbox is empty. If `true`, the next thread that adds a job wakes the
+    /// loop.
+    func maySleep() -> Bool {
+        let (maySleep, token) = inbox.withLock { inbox in
+            inbox.isAwake = !inbox.jobs.isEmpty
             return (!inbox.isAwake, inbox.isAwake ? nil : inbox.token.take())
         }
         withExtendedLifetime(token) {}  // released outside the lock
-        return mayRest
+        return maySleep
     }
 
     /// Clears the wake-up signals.
@@ -208,24 +201,22 @@ final class CurlLoop: Sendable {
         wakeUp.clear()
     }
 
-    /// Marks the loop as ended.
-    ///
-    /// - Returns: The work that arrived too late.
-    func hasEnded() -> Work {
-        let (work, token) = inbox.withLock { inbox in
-            defer { inbox.work = Work() }
+    /// Marks the loop as ended, and refuses the requests that arrived too late.
+    func hasEnded() {
+        let (jobs, token) = inbox.withLock { inbox in
+            defer { inbox.jobs = [] }
             inbox.hasEnded = true
-            return (inbox.work, inbox.token.take())
+            return (inbox.jobs, inbox.token.take())
         }
-        withExtendedLifetime(token) {}  // released outside the lock
-        return work
+        for case .submit(let transfer, _) in jobs { transfer.refuse(URLError(.cancelled)) }
+        withExtendedLifetime(token) {}
     }
 }
 
 extension CurlLoop: AlarmTarget {
     /// Wakes the loop at an instant of a clock that is not the system clock.
     func ring() {
-        add { _ in }
+        add(.ring)
     }
 }
 
@@ -237,5 +228,17 @@ private final class StartFailure: Sendable {
 
     func set(_ error: any Error) {
         state.withLock { $0 = error }
+    }
+}
+
+extension EncodedRequest {
+    /// The scheme, host and port, as written in the URL.
+    fileprivate var host: String {
+        var slashes = 0
+        let end = url.utf8.firstIndex { byte in
+            if byte == UInt8(ascii: "/") { slashes += 1 }
+            return slashes == 3 || byte == UInt8(ascii: "?")
+        }
+        return String(url[..<(end ?? url.endIndex)])
     }
 }

@@ -29,7 +29,7 @@ struct Poller: ~Copyable {
         /// An event that libcurl watches.
         case ready(Int32, Events)
         /// An event on a connection that libcurl does not watch.
-        case stray(Int32)
+        case unwatched(Int32)
         /// An event of a descriptor that has been closed since.
         case outdated
     }
@@ -109,7 +109,7 @@ struct Poller: ~Copyable {
         guard !known.isWatched else { return .ready(socket, events) }
         if !known.registered.isEmpty { deregister(socket) }
         update(socket) { $0.registered = [] }
-        return .stray(socket)
+        return .unwatched(socket)
     }
 
     private func interest(_ socket: Int32) -> Interest {

@@ -45,9 +45,9 @@ struct CurlAttempt {
     var isAwaitingBody = false
     /// A Boolean value that indicates whether the request body ends before its last byte.
     var isBodyOver = false
-    private(set) var mayBeSentTwice = true
+    private(set) var isIdempotent = true
     /// The number of times the request was sent.
-    var sendings = 0
+    var sendCount = 0
     /// A Boolean value that indicates whether the server rejected the field `Expect`.
     var isRefused = false
     /// A Boolean value that indicates whether the exchange restarts, because libcurl chose an
@@ -91,7 +91,7 @@ struct CurlAttempt {
         let (tenfold, overflow) = idleLimit.multipliedReportingOverflow(by: 10)
         maximumIdleLimit = overflow ? .max : tenfold
         expectation = request.source.options.expectsContinue
-        mayBeSentTwice = request.method.isIdempotent
+        isIdempotent = request.method.isIdempotent
     }
 
     /// Prepares for sending the request again after the server has rejected the field `Expect`.
@@ -99,7 +99,7 @@ struct CurlAttempt {
         isRefused = false
         failure = nil
         unread = nil
-        sendings = 0
+        sendCount = 0
         headLines = 0
         isWithinLine = false
     }

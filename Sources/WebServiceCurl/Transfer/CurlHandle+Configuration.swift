@@ -12,7 +12,7 @@ extension CurlHandle {
         try check(ccurl_restrict_protocols(easy), "the restriction to http and https")
         ccurl_set_long(easy, CURLOPT_NOSIGNAL, 1)
         _ = ccurl_set_quick_exit(easy)
-        if receivesHeadTwice { ccurl_set_long(easy, CURLOPT_HEADER, 1) }
+        if receivesHeadAsBody { ccurl_set_long(easy, CURLOPT_HEADER, 1) }
         ccurl_set_pointer(easy, CURLOPT_PRIVATE, context)
         ccurl_set_pointer(easy, CURLOPT_ERRORBUFFER, detail)
         ccurl_set_pointer(easy, CURLOPT_SHARE, share)
@@ -88,7 +88,8 @@ extension CurlHandle {
     private func limitRates(_ configuration: CurlSession.Configuration) throws {
         // libcurl counts the bytes of a handle's exchanges together. It waits after each buffer
         // when it sends, and after up to a hundred buffers when it receives.
-        isWorn = configuration.maximumBytesPerSecondReceived != nil || configuration.maximumBytesPerSecondSent != nil
+        mustBeFreed =
+            configuration.maximumBytesPerSecondReceived != nil || configuration.maximumBytesPerSecondSent != nil
         if let rate = configuration.maximumBytesPerSecondReceived.map({ max($0, Self.minimumRate) }) {
             try check(ccurl_set_size(easy, CURLOPT_MAX_RECV_SPEED_LARGE, curl_off_t(rate)), "the rate of reception")
             ccurl_set_long(easy, CURLOPT_BUFFERSIZE, max(1 << 10, min(rate / 100, 64 << 10)))

@@ -16,8 +16,8 @@ extension CurlHandle {
         // libcurl sends a request again whose connection was closed before the response was read.
         if attempt.unread != nil { return false }
         if let connection = attempt.unixConnection ?? engine.connection(ends) {
-            if connection.isResting, connection.hasStrayBytes || engine.hasDecryptedBytes(self) {
-                connection.giveUp()
+            if connection.isIdle, connection.hasUnsolicitedBytes || engine.hasDecryptedBytes(self) {
+                connection.shutDown()
                 attempt.mustBeginAgain = true
                 return false
             }
@@ -25,12 +25,12 @@ extension CurlHandle {
             connection.enter(self)
             attempt.connection = connection
         }
-        attempt.sendings += 1
+        attempt.sendCount += 1
         attempt.isBodyOver = false
-        if attempt.sendings == 1 { return true }
+        if attempt.sendCount == 1 { return true }
         // libcurl counts resends over the lifetime of a handle and fails at the sixth.
-        isWorn = true
-        if attempt.mayBeSentTwice { return true }
+        mustBeFreed = true
+        if attempt.isIdempotent { return true }
         attempt.failure = CurlError.error(
             .networkConnectionLost,
             "the connection was closed, and the server may have received the request")
@@ -43,7 +43,7 @@ extension CurlHandle {
     /// The server may have named the requests that it has not processed (GOAWAY, RFC 9113, section
     /// 6.8). libcurl does not report them, so only idempotent requests are sent again.
     func isUnprocessed(_ code: CURLcode) -> Bool {
-        guard code == CURLE_HTTP2, attempt.sendings == 1, attempt.mayBeSentTwice, attempt.failure == nil,
+        guard code == CURLE_HTTP2, attempt.sendCount == 1, attempt.isIdempotent, attempt.failure == nil,
             attempt.headLines == 0, !head.isComplete
         else { return false }
         return attempt.upload?.rewind() ?? true
@@ -68,6 +68,6 @@ extension CurlHandle {
     /// libcurl closes it at the end of the exchange, unless other exchanges use it.
     func forbidReuse() {
         ccurl_set_long(easy, CURLOPT_FORBID_REUSE, 1)
-        isWorn = true
+        mustBeFreed = true
     }
 }

@@ -14,7 +14,7 @@ extension CurlHandle {
             bytesSent: Int64(long(CURLINFO_REQUEST_SIZE)) + size(CURLINFO_SIZE_UPLOAD_T),
             bytesReceived: Int64(long(CURLINFO_HEADER_SIZE)) + size(CURLINFO_SIZE_DOWNLOAD_T)
                 + Int64(attempt.unread?.count ?? 0),
-            isConnectionReused: isReused && attempt.sendings > 0
+            isConnectionReused: isReused && attempt.sendCount > 0
         )
         if !isReused {
             metrics.nameLookup = lookup > .zero ? lookup : nil

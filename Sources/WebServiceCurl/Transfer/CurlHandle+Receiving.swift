@@ -23,9 +23,9 @@ extension CurlHandle {
             // libcurl sends no further bytes of the body after such a response.
             if let status = head.status, status >= 300 { attempt.upload?.cancel() }
             attempt.remaining = isUploading ? head.bodyLength : nil
-            endIfAnswered()
+            endIfResponseIsComplete()
             if head.endsWithConnection { attempt.closing = engine.tlsClosing.watch(easy) }
-            if exchange?.receiver.mayPause == true { engine.leaveLine(self) }
+            if exchange?.receiver.mayPause == true { engine.releaseCapacity(self) }
         }
     }
 
@@ -45,7 +45,7 @@ extension CurlHandle {
     /// - Returns: The number of bytes taken, or `CURL_WRITEFUNC_PAUSE` if the receiver pauses:
     ///   libcurl then stops reading from the socket until ``unpause()``.
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
-        if receivesHeadTwice, !head.isComplete {
+        if receivesHeadAsBody, !head.isComplete {
             guard attempt.headLines == 1 else { return bytes.count }
             return succeeds { try check(pieceOfHead: bytes) } ? bytes.count : 0
         }
@@ -54,7 +54,7 @@ extension CurlHandle {
             return attempt.isPaused ? Int(CURL_WRITEFUNC_PAUSE) : 0
         }
         attempt.remaining? -= Int64(bytes.count)
-        endIfAnswered()
+        endIfResponseIsComplete()
         return bytes.count
     }
 
@@ -90,9 +90,9 @@ extension CurlHandle {
 
     /// Ends the exchange if the response is complete before a streamed request body. libcurl would
     /// continue to send it.
-    private func endIfAnswered() {
+    private func endIfResponseIsComplete() {
         if attempt.remaining == 0, attempt.upload?.isComplete == false, attempt.unread == nil {
-            engine.answered.append(self)
+            engine.earlyResponses.append(self)
         }
     }
 

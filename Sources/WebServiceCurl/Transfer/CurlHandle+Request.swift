@@ -17,7 +17,7 @@ extension CurlHandle {
             ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(version))
         } else if needsHTTP1 {
             ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
-            isWorn = true  // its version and its pause are not reset
+            mustBeFreed = true  // its version and its pause are not reset
         }
         // An earlier connection to a Unix domain socket could not be identified.
         let isReusable = isSecure || !isHTTP2Known || ccurl_reuses_known_http2() != 0
@@ -53,7 +53,7 @@ extension CurlHandle {
             // Since libcurl 8.7, a body of known length cannot end before its last byte without an
             // error, which would replace the response. See `endBodies()`.
             setUpload(
-                OutgoingBody(stream) { [weak transfer = exchange?.submission.transfer] in
+                OutgoingBody(stream) { [weak transfer = exchange?.transfer] in
                     transfer?.sendMore()
                 }, length: stream.length == 0 ? 0 : nil)
             (kind, defaultMethod) = (.content, .POST)

@@ -19,7 +19,7 @@ extension CurlHandle {
         } catch {
             attempt.failure = error
             if var error = error as? WebServiceError {
-                error.request = exchange?.submission.request.source
+                error.request = exchange?.request.source
                 attempt.failure = error
             }
             return Int(CURL_READFUNC_ABORT)
@@ -33,7 +33,7 @@ extension CurlHandle {
         guard attempt.unread == nil else { return CInt(CURL_SEEKFUNC_FAIL) }
         if attempt.upload?.rewind() == true { return CInt(CURL_SEEKFUNC_OK) }
         attempt.failure = exchange.map {
-            WebServiceError.bodyNotReplayable($0.submission.request.source)
+            WebServiceError.bodyNotReplayable($0.request.source)
         }
         return CInt(CURL_SEEKFUNC_FAIL)
     }
@@ -41,7 +41,7 @@ extension CurlHandle {
     /// Reports a body that libcurl sent together with the header.
     func reportSmallBody() {
         guard attempt.upload == nil, let exchange,
-            case let count = Int64(exchange.submission.request.bodyCount), count > 0
+            case let count = Int64(exchange.request.bodyCount), count > 0
         else { return }
         exchange.receiver.didSend(count, of: count)
     }

@@ -10,11 +10,13 @@ import FoundationNetworking
 final class CurlHandle {
     /// The exchange executed by the handle.
     struct Exchange {
-        let submission: CurlLoop.Submission
-        /// The line in which the exchange counts toward the connection limits; `nil` for a stream
+        let transfer: CurlTransfer
+        let submission: CurlTransfer.Submission
+        /// The queue of the host, in which the exchange counts toward the connection limits; `nil` for a stream
         /// whose head has been received.
-        var line: Admission<CurlTransfer>.Line?
+        var queue: Admission<CurlTransfer>.HostQueue?
 
+        var request: EncodedRequest { submission.request }
         var receiver: any BodyReceiver { submission.receiver }
     }
 
@@ -25,11 +27,9 @@ final class CurlHandle {
     /// A Boolean value that indicates whether ``receiveBody(_:)`` also receives the header lines.
     ///
     /// It then receives them before libcurl parses them.
-    let receivesHeadTwice = ccurl_joins_freed_headers() != 0
-    /// The index of the handle among the busy handles of its loop.
-    var place = 0
+    let receivesHeadAsBody = ccurl_joins_freed_headers() != 0
     /// A Boolean value that indicates whether the handle must not be reused.
-    var isWorn = false
+    var mustBeFreed = false
 
     var exchange: Exchange?
     /// The progress of ``exchange``. Replaced as a whole when it ends.
@@ -91,7 +91,7 @@ final class CurlHandle {
 
     /// Configures the handle for an exchange without starting it.
     func begin(_ exchange: Exchange, connectTimeout: Duration, at now: UInt64) throws {
-        let request = exchange.submission.request
+        let request = exchange.request
         self.exchange = exchange
         attempt = CurlAttempt(request, at: now)
         let limit = request.source.options.connectTimeout ?? connectTimeout
@@ -109,7 +109,7 @@ final class CurlHandle {
     func beginAgain() {
         detail[0] = 0
         attempt.mustBeginAgain = false
-        guard attempt.isRefused, let request = exchange?.submission.request else { return }
+        guard attempt.isRefused, let request = exchange?.request else { return }
         attempt.startOver()
         curl_slist_free_all(fields)
         fields = nil
@@ -134,7 +134,7 @@ final class CurlHandle {
     }
 
     /// A Boolean value that indicates whether the request body is produced while it is sent.
-    var isUploading: Bool { exchange?.submission.request.stream != nil }
+    var isUploading: Bool { exchange?.request.stream != nil }
 
     /// Returns the trailer fields or the error of an exchange that libcurl has completed.
     func result(_ code: CURLcode) -> Result<Headers, any Error> {
@@ -165,7 +165,7 @@ final class CurlHandle {
         // libcurl rejects a response with too many codings, and decodes bodies if zlib is missing.
         case CURLE_BAD_CONTENT_ENCODING where !head.codings.isEmpty:
             return .failure(RejectingDecoder(names: head.codings).error)
-        case _ where attempt.sendings > 0: return .failure(CurlError.responseError(code, detail))
+        case _ where attempt.sendCount > 0: return .failure(CurlError.responseError(code, detail))
         case _ where tunnelStatus >= 300:
             return .failure(
                 CurlError.tunnelError(tunnelStatus))

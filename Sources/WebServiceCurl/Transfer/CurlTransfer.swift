@@ -7,14 +7,21 @@ import FoundationNetworking
 
 /// The task of a ``CurlSession``: one exchange with its request and its receiver.
 final class CurlTransfer: StreamTask {
+    /// What an exchange needs.
+    struct Submission: Sendable {
+        let request: EncodedRequest
+        /// Retained until the transfer completes.
+        let session: CurlSession
+        let receiver: any BodyReceiver
+    }
+
     private enum Phase {
-        case created(any URLRequestEncodable, CurlSession, any BodyReceiver)
-        case encoding(any BodyReceiver)
-        /// The request is in flight.
-        ///
-        /// It is released, together with its receiver, when the transfer completes, even if the
-        /// transfer is still in a queue of the loop.
-        case running(EncodedRequest, CurlSession, any BodyReceiver)
+        case created(Result<Submission, any Error>, any BodyReceiver)
+        /// The exchange has not begun. A cancellation releases it at once; the loop then receives
+        /// an empty transfer.
+        case waiting(Submission)
+        /// The loop has the exchange, and completes it.
+        case running
         case complete
     }
 
@@ -25,49 +32,38 @@ final class CurlTransfer: StreamTask {
         _ request: any URLRequestEncodable, on session: CurlSession, loop: CurlLoop, receiver: any BodyReceiver
     ) {
         self.loop = loop
-        phase = Mutex(.created(request, session, receiver))
-    }
-
-    var state: DataTaskState {
-        phase.withLock { phase in
-            switch phase {
-            case .created: .suspended
-            case .encoding, .running: .running
-            case .complete: .completed
-            }
-        }
-    }
-
-    /// The request to send; `nil` if the transfer is not running.
-    var submission: CurlLoop.Submission? {
-        phase.withLock { phase in
-            guard case .running(let request, let session, let receiver) = phase else { return nil }
-            return CurlLoop.Submission(transfer: self, request: request, session: session, receiver: receiver)
-        }
-    }
-
-    func resume() {
-        let begun = phase.withLock { phase -> (any URLRequestEncodable, CurlSession)? in
-            guard case .created(let request, let session, let receiver) = phase else { return nil }
-            phase = .encoding(receiver)
-            return (request, session)
-        }
-        guard let (request, session) = begun else { return }
-        do {
+        let submission = Result {
             let request = try EncodedRequest.encoding(request)
             guard !request.hasBodyStream else {
                 throw WebServiceError(
                     .encoding, "CurlSession does not support body streams; pass the body as bytes",
                     request: request.source)
             }
-            let isWanted = phase.withLock { phase in
-                guard case .encoding(let receiver) = phase else { return false }
-                phase = .running(request, session, receiver)
-                return true
+            return Submission(request: request, session: session, receiver: receiver)
+        }
+        phase = Mutex(.created(submission, receiver))
+    }
+
+    var state: DataTaskState {
+        phase.withLock { phase in
+            switch phase {
+            case .created: .suspended
+            case .waiting, .running: .running
+            case .complete: .completed
             }
-            if isWanted { try loop.submit(self, request.source) }
+        }
+    }
+
+    func resume() {
+        let begun = phase.withLock { phase -> Result<Submission, any Error>? in
+            guard case .created(let submission, _) = phase else { return nil }
+            if case .success(let submission) = submission { phase = .waiting(submission) }
+            return submission
+        }
+        do {
+            if let submission = try begun?.get() { try loop.submit(self, submission.request) }
         } catch {
-            finish(.failure(error), nil)
+            refuse(error)
         }
     }
 
@@ -76,18 +72,7 @@ final class CurlTransfer: StreamTask {
     func suspend() {}
 
     func cancel() {
-        let wasCreated = phase.withLock { phase -> Bool? in
-            switch phase {
-            case .created: true
-            case .encoding, .running: false
-            case .complete: nil
-            }
-        }
-        switch wasCreated {
-        case true?: finish(.failure(URLError(.cancelled)), nil)
-        case false?: loop.cancel(self)
-        case nil: break
-        }
+        if !refuse(URLError(.cancelled)) { loop.cancel(self) }
     }
 
     /// Continues an exchange that ``CurlHandle/receiveBody(_:)`` has paused.
@@ -102,16 +87,47 @@ final class CurlTransfer: StreamTask {
         loop.sendMore(self)
     }
 
-    /// Completes the transfer. Only the first call has an effect. May be called on any thread.
-    func finish(_ result: Result<Headers, any Error>, _ metrics: TransportMetrics?) {
-        let last = phase.withLock { phase in
-            defer { phase = .complete }
-            return phase
+    /// Completes the transfer with an error, unless its exchange has begun.
+    ///
+    /// - Returns: Whether the transfer is complete.
+    @discardableResult
+    func refuse(_ error: any Error) -> Bool {
+        let (receiver, isComplete) = phase.withLock { phase -> ((any BodyReceiver)?, Bool) in
+            switch phase {
+            case .created(_, let receiver):
+                phase = .complete
+                return (receiver, true)
+            case .waiting(let submission):
+                phase = .complete
+                return (submission.receiver, true)
+            case .running: return (nil, false)
+            case .complete: return (nil, true)
+            }
         }
-        switch last {
-        case .created(_, _, let receiver), .encoding(let receiver), .running(_, _, let receiver):
-            receiver.didComplete(result, metrics: metrics)
-        case .complete: break
+        receiver?.didComplete(.failure(error), metrics: nil)
+        return isComplete
+    }
+
+    // MARK: For the loop's thread
+
+    /// A Boolean value that indicates whether the transfer is complete.
+    var isComplete: Bool { phase.withLock { if case .complete = $0 { true } else { false } } }
+
+    /// Begins the exchange.
+    ///
+    /// - Returns: `nil` if the transfer is complete. Otherwise the caller calls
+    ///   ``complete(_:_:_:)``, once.
+    func begin() -> Submission? {
+        phase.withLock { phase in
+            guard case .waiting(let submission) = phase else { return nil }
+            phase = .running
+            return submission
         }
+    }
+
+    /// Completes an exchange that has begun.
+    func complete(_ submission: Submission, _ result: Result<Headers, any Error>, _ metrics: TransportMetrics?) {
+        phase.withLock { $0 = .complete }
+        submission.receiver.didComplete(result, metrics: metrics)
     }
 }

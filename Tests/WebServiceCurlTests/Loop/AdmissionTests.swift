@@ -9,12 +9,12 @@ struct AdmissionTests {
     @Test("Each host has a maximum number of running requests, and the others wait in order")
     func perHost() {
         var admission = Admission<Int>(maximumPerHost: 2, maximum: 100)
-        for item in 1...5 { admission.enter(item, to: "a") }
+        for item in 1...5 { admission.append(item, to: "a") }
         let first = admission.next()
         #expect(first?.item == 1)
         #expect(admission.next()?.item == 2)
         #expect(admission.next() == nil)
-        if let line = first?.line { admission.leave(line) }
+        if let queue = first?.queue { admission.release(queue) }
         #expect(admission.next()?.item == 3)
         #expect(admission.next() == nil)
     }
@@ -23,10 +23,10 @@ struct AdmissionTests {
     func turns() {
         var admission = Admission<String>(maximumPerHost: 2, maximum: 3)
         for number in 1...4 {
-            admission.enter("a\(number)", to: "a")
-            admission.enter("b\(number)", to: "b")
+            admission.append("a\(number)", to: "a")
+            admission.append("b\(number)", to: "b")
         }
-        var under: [(item: String, line: Admission<String>.Line)] = []
+        var under: [(item: String, queue: Admission<String>.HostQueue)] = []
         var order: [String] = []
         while true {
             while let next = admission.next() {
@@ -35,7 +35,7 @@ struct AdmissionTests {
             }
             #expect(under.count <= 3)
             guard !under.isEmpty else { break }
-            admission.leave(under.removeFirst().line)
+            admission.release(under.removeFirst().queue)
         }
         #expect(order == ["a1", "b1", "a2", "b2", "a3", "b3", "a4", "b4"])
         #expect(admission.isEmpty)
@@ -44,7 +44,7 @@ struct AdmissionTests {
     @Test("Hosts take turns even if all requests to one host are added first")
     func turnsBehindMany() {
         var admission = Admission<String>(maximumPerHost: 2, maximum: 3)
-        for host in ["a", "b", "c"] { for number in 1...3 { admission.enter("\(host)\(number)", to: host) } }
+        for host in ["a", "b", "c"] { for number in 1...3 { admission.append("\(host)\(number)", to: host) } }
         var order: [String] = []
         while let next = admission.next() { order.append(next.item) }
         #expect(order == ["a1", "b1", "c1"])
@@ -55,10 +55,10 @@ struct AdmissionTests {
         arguments: [(2, 99), (150, 149)])
     func multiplexed(maximumPerHost: Int, expected: Int) {
         var admission = Admission<Int>(maximumPerHost: maximumPerHost, maximum: 1_000)
-        admission.enter(0, to: "a")
+        admission.append(0, to: "a")
         let first = admission.next()
-        first?.line.isMultiplexed = true
-        for item in 1...200 { admission.enter(item, to: "a") }
+        first?.queue.isMultiplexed = true
+        for item in 1...200 { admission.append(item, to: "a") }
         var count = 0
         while admission.next() != nil { count += 1 }
         #expect(count == expected)
@@ -67,12 +67,23 @@ struct AdmissionTests {
     @Test("10,000 waiting items are removed at once")
     func removal() {
         var admission = Admission<Int>(maximumPerHost: 1, maximum: 10)
-        for item in 0..<10_000 { admission.enter(item, to: "host\(item % 3)") }
+        for item in 0..<10_000 { admission.append(item, to: "host\(item % 3)") }
         let going = (0..<3).compactMap { _ in admission.next() }
         #expect(going.count == 3)
         #expect(admission.removeWaiting().count == 9_997)
-        for (_, line) in going { admission.leave(line) }
+        for (_, queue) in going { admission.release(queue) }
         #expect(admission.isEmpty)
         #expect(admission.next() == nil)
+    }
+
+    @Test("Items that need not start any more do not accumulate behind those of a host that does not respond")
+    func unwanted() {
+        var admission = Admission<Int>(maximumPerHost: 1, maximum: 10)
+        admission.append(0, to: "a")
+        #expect(admission.next()?.item == 0)
+        for item in 1...100_000 { admission.append(item, to: "a") { $0.isMultiple(of: 1_000) } }
+        let waiting = admission.removeWaiting()
+        #expect(waiting.count <= 250)
+        #expect(waiting.filter { $0.isMultiple(of: 1_000) } == Array(stride(from: 1_000, through: 100_000, by: 1_000)))
     }
 }

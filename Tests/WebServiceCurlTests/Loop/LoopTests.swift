@@ -26,11 +26,11 @@ struct LoopTests {
     private static func time(hosts count: Int) -> Double {
         var admission = Admission<Int>(maximumPerHost: 1, maximum: 10)
         let start = processorTime()
-        for number in 0..<count { admission.enter(number, to: "http://\(number)") }
+        for number in 0..<count { admission.append(number, to: "http://\(number)") }
         var order: [Int] = []
-        while let (item, line) = admission.next() {
+        while let (item, queue) = admission.next() {
             order.append(item)
-            admission.leave(line)
+            admission.release(queue)
         }
         #expect(order == Array(0..<count))
         return processorTime() - start
@@ -40,8 +40,8 @@ struct LoopTests {
     func forgottenHosts() {
         var admission = Admission<Int>(maximumPerHost: 1, maximum: 10)
         for number in 0..<100_000 {
-            admission.enter(number, to: "http://\(number)")
-            if let (_, line) = admission.next() { admission.leave(line) }
+            admission.append(number, to: "http://\(number)")
+            if let (_, queue) = admission.next() { admission.release(queue) }
         }
         #expect(admission.isEmpty)
         #expect(admission.hostCount <= 2_000)
@@ -66,7 +66,7 @@ struct LoopTests {
         defer { engine.freeLibraryObjects() }
         for (milliseconds, moment) in [(Int.max, UInt64.max), (0, 0), (-1, nil), (Int.min, nil)] {
             #expect(engine.setTimer(milliseconds) == 0)
-            #expect(engine.curlMoment == moment)
+            #expect(engine.libraryInstant == moment)
         }
     }
 
@@ -85,7 +85,7 @@ struct LoopTests {
             connection.leave()
             var byte: UInt8 = 0
             #expect(send(ends[1], &byte, count, 0) == count)
-            engine.endStray(ends[0])
+            engine.closeUnsolicited(ends[0])
             #expect((recv(ends[1], &byte, 1, Int32(MSG_DONTWAIT)) == 0) == (count > 0))
             engine.connections.closed(ends[0])
             for end in ends { close(end) }
