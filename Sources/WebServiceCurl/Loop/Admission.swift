@@ -37,8 +37,8 @@ struct Admission<Item> {
 
     /// Appends an item to the queue of its host. ``next()`` returns it when it may start.
     ///
-    /// - Parameter isWanted: Returns whether an item still has to start. Called seldom: a queue never
-    ///   has more unwanted items than wanted ones, apart from a few.
+    /// - Parameter isWanted: Returns whether an item still has to start. Called seldom: a queue has
+    ///   at most 64 unwanted items, or as many as wanted ones.
     mutating func append(_ item: Item, to host: String, isWanted: (Item) -> Bool = { _ in true }) {
         let queue = queues[host] ?? makeQueue(host)
         if queue.waiting.count >= queue.pruningCount {

@@ -12,8 +12,8 @@ final class CurlHandle {
     struct Exchange {
         let transfer: CurlTransfer
         let submission: CurlTransfer.Submission
-        /// The queue of the host, in which the exchange counts toward the connection limits; `nil` for a stream
-        /// whose head has been received.
+        /// The queue of the host, in which the exchange counts toward the connection limits; `nil`
+        /// for a stream whose head has been received.
         var queue: Admission<CurlTransfer>.HostQueue?
 
         var request: EncodedRequest { submission.request }

@@ -76,7 +76,9 @@ struct AdmissionTests {
         #expect(admission.next() == nil)
     }
 
-    @Test("Items that need not start any more do not accumulate behind those of a host that does not respond")
+    @Test(
+        "Items that need not start any more do not accumulate behind those of a host that does not respond",
+        .covers("C-380"))
     func unwanted() {
         var admission = Admission<Int>(maximumPerHost: 1, maximum: 10)
         admission.append(0, to: "a")
