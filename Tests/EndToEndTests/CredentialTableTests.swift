@@ -15,7 +15,7 @@ struct CredentialTableTests {
     private func run(_ row: CredentialTable.Row, _ consumption: Consumption, _ task: SessionTask) async -> (any Error)?
     {
         switch consumption {
-        case .whole: return await task.answer().error
+        case .whole: return await task.delivered().error
         case .stream:
             do {
                 for try await _ in try await task.stream().value.body {}

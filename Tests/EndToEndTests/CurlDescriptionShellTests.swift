@@ -21,7 +21,7 @@ struct CurlDescriptionShellTests {
         let service = WebService(baseURLString: server.baseURLString)
         let requests = try make(service)
         for request in requests {
-            #expect(await service.sessionTask(request: request).answer().status == 200, "\(request)")
+            #expect(await service.sessionTask(request: request).delivered().status == 200, "\(request)")
         }
         let sent = server.receivedRequests
         #expect(sent.count == requests.count)

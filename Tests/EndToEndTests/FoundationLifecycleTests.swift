@@ -14,7 +14,7 @@ struct FoundationLifecycleTests {
     func suspendAndCancel(kind: FoundationBacked) async throws {
         let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200)
-            response.wire = .noAnswer
+            response.wire = .noResponse
             return response
         }
         let session = kind.session
@@ -68,7 +68,7 @@ struct FoundationLifecycleTests {
             response.headers["Proxy-Authenticate"] = "Basic realm=\"x\""
             return response
         }
-        let answer = await kind.service(server).GET("/").setDeadline(.seconds(20)).answer()
+        let answer = await kind.service(server).GET("/").setDeadline(.seconds(20)).delivered()
         #expect(answer.status == 407)
         #expect(answer.text == "which proxy?")
         #expect(server.receivedRequests.count == 1)

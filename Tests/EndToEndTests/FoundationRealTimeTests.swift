@@ -37,7 +37,7 @@ struct FoundationRealTimeTests {
         let listener = try SilentListener()
         let service = WebService("https://127.0.0.1:\(listener.port)", session: kind.session)
         let start = ContinuousClock.now
-        let late = await service.GET("/").setDeadline(.milliseconds(200)).answer()
+        let late = await service.GET("/").setDeadline(.milliseconds(200)).delivered()
         #expect((late.error as? WebServiceError)?.code == .deadline)
         let errors = Collected<URLError.Code?>()
         let task = service.GET("/").responseError { errors.add(($0 as? URLError)?.code) }
@@ -46,7 +46,7 @@ struct FoundationRealTimeTests {
         #expect(await errors.wait() == [.cancelled])
         #expect(start.duration(to: .now) < .seconds(5))
         if kind == .foundationSession {
-            #expect(await service.GET("/").setTimeout(.milliseconds(200)).answer().urlErrorCode == .timedOut)
+            #expect(await service.GET("/").setTimeout(.milliseconds(200)).delivered().urlErrorCode == .timedOut)
         }
     }
 }

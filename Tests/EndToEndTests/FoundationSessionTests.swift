@@ -35,7 +35,7 @@ struct Answer: Sendable {
 
 extension SessionTask {
     /// Resumes the task and waits for its result.
-    func answer() async -> Answer {
+    func delivered() async -> Answer {
         await withCheckedContinuation { continuation in
             response { data, response in
                 continuation.resume(returning: Answer(data: data, response: response as? HTTPURLResponse))
@@ -58,13 +58,13 @@ struct FoundationSessionTests {
         let service = kind.service(server, path: "/v1/")
         let body = Data("hello".utf8)
         #expect(
-            await service.GET("/brewers?a=1").setQueryParameters(["b": "x y"]).answer().text
+            await service.GET("/brewers?a=1").setQueryParameters(["b": "x y"]).delivered().text
                 == "GET /v1/brewers?a=1&b=x%20y 0")
-        #expect(await service.POST("brewers").setBody(body).answer().text == "POST /v1/brewers 5")
-        #expect(await service.PUT("brewers/7").setBody(body).answer().text == "PUT /v1/brewers/7 5")
-        #expect(await service.PATCH("brewers/7").setBody(body).answer().text == "PATCH /v1/brewers/7 5")
-        #expect(await service.DELETE("brewers/7").answer().text == "DELETE /v1/brewers/7 0")
-        let head = await service.HEAD("brewers").answer()
+        #expect(await service.POST("brewers").setBody(body).delivered().text == "POST /v1/brewers 5")
+        #expect(await service.PUT("brewers/7").setBody(body).delivered().text == "PUT /v1/brewers/7 5")
+        #expect(await service.PATCH("brewers/7").setBody(body).delivered().text == "PATCH /v1/brewers/7 5")
+        #expect(await service.DELETE("brewers/7").delivered().text == "DELETE /v1/brewers/7 0")
+        let head = await service.HEAD("brewers").delivered()
         #expect(head.status == 200)
         #expect(head.text.isEmpty)
         #expect(server.receivedRequests.map(\.method) == [.GET, .POST, .PUT, .PATCH, .DELETE, .HEAD])
@@ -76,13 +76,13 @@ struct FoundationSessionTests {
     func framing(kind: FoundationBacked) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 204) }
         let service = kind.service(server)
-        #expect(await service.POST("/a").setBody(Data("12345".utf8)).answer().status == 204)
-        #expect(await service.POST("/b").setFormParameters(["name": "A & B", "plus": "1+2"]).answer().status == 204)
-        #expect(await service.POST("/c").setJSON(["n": 1]).answer().status == 204)
-        #expect(await service.POST("/d").answer().status == 204)
+        #expect(await service.POST("/a").setBody(Data("12345".utf8)).delivered().status == 204)
+        #expect(await service.POST("/b").setFormParameters(["name": "A & B", "plus": "1+2"]).delivered().status == 204)
+        #expect(await service.POST("/c").setJSON(["n": 1]).delivered().status == 204)
+        #expect(await service.POST("/d").delivered().status == 204)
         let refused = await service.POST("/e").setHeaderValue("2", forName: "content-length").setBody(
             Data("12345".utf8)
-        ).answer()
+        ).delivered()
         #expect((refused.error as? WebServiceError)?.code == .invalidHeader)
         let received = server.receivedRequests
         #expect(
@@ -107,7 +107,7 @@ struct FoundationSessionTests {
         let session = URLSession(
             configuration: FoundationSession.defaultConfiguration, delegate: delegate, delegateQueue: nil)
         let service = WebService(server.baseURLString, session: session)
-        let answer = await service.GET("/private").setDeadline(.seconds(20)).answer()
+        let answer = await service.GET("/private").setDeadline(.seconds(20)).delivered()
         #expect(answer.status == (password == "proper" ? 200 : 401), "\(String(describing: answer.error))")
         #expect(delegate.challenges.withLock { $0 } == (password == "wrong" ? 2 : 1))
         #expect(server.receivedRequests.count == (password == nil ? 1 : 2))
@@ -126,7 +126,7 @@ struct FoundationSessionTests {
             response.headers["WWW-Authenticate"] = challenge
             return response
         }
-        let answer = await kind.service(server).GET("/private").setDeadline(.seconds(20)).answer()
+        let answer = await kind.service(server).GET("/private").setDeadline(.seconds(20)).delivered()
         #expect(answer.status == 401)
         if kind == .foundationSession { #expect(answer.text == "who are you?") }
         #expect(server.receivedRequests.count == 1)
@@ -138,7 +138,7 @@ struct FoundationSessionTests {
     func silence(kind: FoundationBacked) async throws {
         let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200)
-            response.wire = .noAnswer
+            response.wire = .noResponse
             return response
         }
         defer { server.stop() }
@@ -161,9 +161,9 @@ struct FoundationSessionTests {
             return response
         }
         let service = kind.service(server)
-        #expect(await service.GET("/").answer().urlErrorCode != nil)
+        #expect(await service.GET("/").delivered().urlErrorCode != nil)
         server.stop()
-        #expect(await service.GET("/").answer().urlErrorCode == .cannotConnectToHost)
+        #expect(await service.GET("/").delivered().urlErrorCode == .cannotConnectToHost)
     }
 
     @Test("Chunked and large bodies arrive complete", arguments: FoundationBacked.allCases)
@@ -177,17 +177,17 @@ struct FoundationSessionTests {
         server.on(.GET, "/empty", MockResponse(statusCode: 200))
         server.on(.POST, "/echo") { MockResponse(statusCode: 200, data: $0.body) }
         let service = kind.service(server)
-        #expect(await service.GET("/chunked").answer().data == large)
-        #expect(await service.GET("/fixed").answer().data == large)
-        #expect(await service.GET("/empty").answer().data == Data())
-        #expect(await service.POST("/echo").setBody(large).answer().data == large)
+        #expect(await service.GET("/chunked").delivered().data == large)
+        #expect(await service.GET("/fixed").delivered().data == large)
+        #expect(await service.GET("/empty").delivered().data == Data())
+        #expect(await service.POST("/echo").setBody(large).delivered().data == large)
     }
 
     @Test("Persistent connections are reused", arguments: FoundationBacked.allCases)
     func keepAlive(kind: FoundationBacked) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200, data: Data("x".utf8)) }
         let service = kind.service(server)
-        for _ in 0..<60 { #expect(await service.GET("/").answer().status == 200) }
+        for _ in 0..<60 { #expect(await service.GET("/").delivered().status == 200) }
         #expect(server.connectionCount < 60)
     }
 
@@ -200,7 +200,7 @@ struct FoundationSessionTests {
         let wrong = await withTaskGroup(of: Int.self) { group in
             for index in 0..<500 {
                 group.addTask {
-                    await service.GET("/").setQueryParameters(["n": index]).answer().text == "n=\(index)" ? 0 : 1
+                    await service.GET("/").setQueryParameters(["n": index]).delivered().text == "n=\(index)" ? 0 : 1
                 }
             }
             return await group.reduce(0, +)
@@ -216,7 +216,7 @@ struct FoundationSessionTests {
             return response
         }
         let service = FoundationBacked.foundationSession.service(server)
-        for _ in 0..<2 { #expect(await service.GET("/").answer().status == 200) }
+        for _ in 0..<2 { #expect(await service.GET("/").delivered().status == 200) }
         #expect(server.receivedRequests.allSatisfy { $0.headers["Cookie"] == nil })
     }
 
@@ -229,8 +229,8 @@ struct FoundationSessionTests {
             let session = FoundationSession(configuration: FoundationSession.defaultConfiguration)
             released = session
             service.session = session
-            async let first = service.GET("/a").answer()
-            async let second = service.GET("/b").answer()
+            async let first = service.GET("/a").delivered()
+            async let second = service.GET("/b").delivered()
             #expect(await [first.status, second.status] == [200, 200])
         }
         await eventually { released == nil }

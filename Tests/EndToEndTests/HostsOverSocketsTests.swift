@@ -63,9 +63,9 @@ struct HostsOverSocketsTests {
             let home = try server { _ in url }
             defer { home.stop() }
             let service = try kind.service(home)
-            let redirected = await service.GET("/start").answer()
+            let redirected = await service.GET("/start").delivered()
             #expect((redirected.error as? WebServiceError)?.code == .redirectRefused, "\(host)")
-            let direct = await service.GET(url).answer()
+            let direct = await service.GET(url).delivered()
             #expect((direct.error as? WebServiceError)?.code == .invalidURL, "\(host)")
             #expect(home.receivedRequests.count == 1)
         }

@@ -38,7 +38,7 @@ struct MultipartParserTests {
             }
             sent.append(parts)
             let service = WebService(baseURLString: server.baseURLString)
-            #expect(await service.POST("/a").setMultipart(form).answer().status == 201)
+            #expect(await service.POST("/a").setMultipart(form).delivered().status == 201)
         }
         let read = try await MultipartParser.read(server.receivedRequests, in: folder.url)
         #expect(read.count == sent.count)

@@ -46,7 +46,7 @@ struct MultipartTests {
         let size = try request.encode().bodyCount
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 201) }
         request.url = server.baseURL
-        #expect(await kind.service(server).sessionTask(request: request).answer().status == 201)
+        #expect(await kind.service(server).sessionTask(request: request).delivered().status == 201)
         #expect(server.receivedRequests.first?.body.count == size)
         #expect(try Self.temporaryFiles(ofSize: size) == 0)
     }
@@ -64,7 +64,7 @@ struct MultipartTests {
             file: try folder.file("empty", Data()), name: "photo", fileName: "nothing", headers: ["X-Kind": "empty"])
         form.append(Data([0, 255, 13]), name: "bytes")
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 201) }
-        #expect(await kind.service(server).POST("/a").setMultipart(form).answer().status == 201)
+        #expect(await kind.service(server).POST("/a").setMultipart(form).delivered().status == 201)
         let arrived = try #require(server.receivedRequests.first)
         let expected = try Self.expected(
             [
@@ -98,7 +98,7 @@ struct MultipartTests {
         var many = MultipartFormData()
         for number in 0..<10_000 { many.append("\(number)", name: "n") }
         for (form, parts) in [(MultipartFormData(), 0), (many, 10_000)] {
-            #expect(await kind.service(server).PUT("/a").setMultipart(form).answer().status == 201)
+            #expect(await kind.service(server).PUT("/a").setMultipart(form).delivered().status == 201)
             let arrived = try #require(server.receivedRequests.last)
             let expected = try Self.expected(
                 (0..<parts).map { ("Content-Disposition: form-data; name=\"n\"", Data("\($0)".utf8)) }, in: arrived)
@@ -124,7 +124,7 @@ struct MultipartTests {
         server.on(.PUT, "/b", MockResponse(statusCode: 201))
         let task = kind.service(server).PUT("/a").setMultipart(form).intercepted(
             by: .retry(baseDelay: .milliseconds(1)))
-        #expect(await task.answer().status == 201)
+        #expect(await task.delivered().status == 201)
         let received = server.receivedRequests
         #expect(received.map(\.path) == ["/a", "/a", "/b"])
         #expect(received.allSatisfy { $0.body == received[0].body })
@@ -141,7 +141,7 @@ struct MultipartTests {
         let delegate = Tagging()
         let service = WebService(baseURLString: server.baseURLString, passthroughDelegate: delegate)
         service.session = kind.session
-        #expect(await service.POST("/a").setMultipart(form).answer().status == 201)
+        #expect(await service.POST("/a").setMultipart(form).delivered().status == 201)
         let arrived = try #require(server.receivedRequests.first)
         #expect(arrived.headers["X-Tag"] == "1")
         #expect(arrived.headers[.contentLength] == "\(arrived.body.count)")
@@ -156,7 +156,7 @@ struct MultipartTests {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 201) }
         var missing = MultipartFormData()
         missing.append(file: folder.url.appendingPathComponent("missing"), name: "photo")
-        let answer = await kind.service(server).POST("/a").setMultipart(missing).answer()
+        let answer = await kind.service(server).POST("/a").setMultipart(missing).delivered()
         #expect((answer.error as? WebServiceError)?.code == .encoding)
         #expect("\(String(describing: answer.error))".contains("'photo'"))
 
@@ -185,7 +185,7 @@ struct MultipartTests {
         form.append(file: try folder.file("a", Data(count: 4 << 20)), name: "a")
         let server = try MockServer.forTest { _ in
             var silence = MockResponse(statusCode: 200)
-            silence.wire = .noAnswer
+            silence.wire = .noResponse
             return silence
         }
         var request = Request(.POST, url: server.baseURL)
@@ -224,7 +224,7 @@ struct MultipartTests {
         }
         #expect(try await shell.run(requests.map { $0.curlDescription(redaction: nil) }) == .clean)
         let service = WebService(baseURLString: server.baseURLString)
-        for request in requests { #expect(await service.sessionTask(request: request).answer().status == 201) }
+        for request in requests { #expect(await service.sessionTask(request: request).delivered().status == 201) }
         let received = server.receivedRequests
         #expect(received.count == 4)
         for (typed, sent) in zip(received.prefix(2), received.dropFirst(2)) {

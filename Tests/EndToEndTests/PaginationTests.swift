@@ -262,7 +262,7 @@ struct PaginationTests {
             guard number == 3 else { return nil }
             arrived.yield()
             var silence = MockResponse(statusCode: 200)
-            silence.wire = .noAnswer
+            silence.wire = .noResponse
             return silence
         }
         let walker = Walker(kind, list)

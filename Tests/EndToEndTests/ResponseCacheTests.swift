@@ -133,9 +133,9 @@ struct ResponseCacheTests {
         #expect(response.source == .cache)
         #expect(response.age == .seconds(1_000_000))
         #expect(response.data == Data("one".utf8))
-        #expect(await service.GET("/a").answer().urlErrorCode == .cannotConnectToHost)
+        #expect(await service.GET("/a").delivered().urlErrorCode == .cannotConnectToHost)
         #expect(
-            await service.GET("/b").configure { $0.options.cachePolicy = .returnCacheDataDontLoad }.answer()
+            await service.GET("/b").configure { $0.options.cachePolicy = .returnCacheDataDontLoad }.delivered()
                 .urlErrorCode
                 == .resourceUnavailable)
     }

@@ -22,7 +22,7 @@ struct SessionConformanceTests {
     @Test("RequestRecordingSession over a mock passes every scenario", arguments: SessionScenario.all)
     func recordedMock(scenario: SessionScenario) async throws {
         let mock = MockSession()
-        try await scenario.run(over: RequestRecordingSession(mock), answeredBy: mock)
+        try await scenario.run(over: RequestRecordingSession(mock), stubbedBy: mock)
     }
 
     @Test("The failure of a scenario contains its name, the expected result and the received one")

@@ -65,7 +65,7 @@ struct StreamEdgeTests {
         let server = try MockServer.forTest()
         server.on(.GET, "/silent") { _ in
             var response = MockResponse(statusCode: 200)
-            response.wire = .noAnswer
+            response.wire = .noResponse
             return response
         }
         server.on(.GET, "/") { _ in MockResponse(statusCode: 200) { try $0.write(Data("ale".utf8)) } }

@@ -232,7 +232,7 @@ extension StubScenario {
         },
         StubScenario("a request without a response times out", ["timedOut"]) { stubs, service in
             var silence = MockResponse.status(200)
-            silence.wire = .noAnswer
+            silence.wire = .noResponse
             stubs.on(.GET, "/", silence)
             return [await service.GET("/").setTimeout(.milliseconds(200)).outcome()]
         },

@@ -196,7 +196,7 @@ struct ComingFromWebServiceSwiftTests {
         let continuation: AsyncStream<Void>.Continuation
         init(_ continuation: AsyncStream<Void>.Continuation) { self.continuation = continuation }
 
-        func serviceDidAnswer(
+        func serviceDidRespond(
             _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?,
             isFromStorage: Bool
         ) {

@@ -42,7 +42,7 @@ struct CurlClosingTests {
 
     @Test("Closing cancels running and waiting requests, and leaves no thread and no descriptor", .covers("C-35"))
     func cancelling() async throws {
-        let server = try MockServer { _ in MockResponse("", wire: .noAnswer) }
+        let server = try MockServer { _ in MockResponse("", wire: .noResponse) }
         do {
             let (descriptors, threads) = (Resources.descriptors, Resources.threads)
             let session = try CurlSession { $0.maximumConnectionsPerHost = 3 }

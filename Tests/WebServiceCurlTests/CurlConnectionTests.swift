@@ -182,7 +182,7 @@ struct CurlConnectionTests {
 
     @Test("A connection is not reused after an idle timeout")
     func silentConnection() async throws {
-        let server = try MockServer { MockResponse("ale", wire: $0.path == "/silent" ? .noAnswer : .fixedLength) }
+        let server = try MockServer { MockResponse("ale", wire: $0.path == "/silent" ? .noResponse : .fixedLength) }
         defer { server.stop() }
         let clock = TestClock()
         let service = try WebService(server, clock)
@@ -201,7 +201,7 @@ struct CurlConnectionTests {
         .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
     func silentHTTP2() async throws {
         let backend = try MockServer.forTest { request in
-            var response = MockResponse("ale", wire: request.path == "/silent" ? .noAnswer : .fixedLength)
+            var response = MockResponse("ale", wire: request.path == "/silent" ? .noResponse : .fixedLength)
             if request.path == "/drip" {
                 response = MockResponse(Data(count: 3_000), wire: .drip(size: 100, pause: .milliseconds(40)))
             }

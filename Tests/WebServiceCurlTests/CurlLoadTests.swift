@@ -129,7 +129,7 @@ struct CurlLoadTests {
     func closedAtRandom() async throws {
         let server = try MockServer.forTest { request in
             var response = MockResponse(request.query ?? "")
-            if let number = request.number, number.isMultiple(of: 5) { response.wire = .noAnswer }
+            if let number = request.number, number.isMultiple(of: 5) { response.wire = .noResponse }
             return response
         }
         let (descriptors, threads) = (Resources.descriptors, Resources.threads)

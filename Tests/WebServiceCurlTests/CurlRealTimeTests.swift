@@ -51,7 +51,7 @@ struct CurlRealTimeTests {
 
     @Test("A task ends within 50 milliseconds of its cancellation in 99 of 100 cases")
     func cancel() async throws {
-        let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
+        let server = try MockServer { _ in MockResponse("x", wire: .noResponse) }
         defer { server.stop() }
         let session = try CurlSession()
         var times: [Duration] = []

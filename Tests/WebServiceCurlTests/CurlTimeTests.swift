@@ -11,7 +11,7 @@ struct CurlTimeTests {
 
     @Test("Silence ends a task after its idle timeout and not before", .covers("H-05"))
     func idle() async throws {
-        let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
+        let server = try MockServer { _ in MockResponse("x", wire: .noResponse) }
         defer { server.stop() }
         let (service, error) = (try WebService(server, clock), Box<URLError.Code?>(nil))
         service.GET("/").setTimeout(.seconds(30)).data()
@@ -71,7 +71,7 @@ struct CurlTimeTests {
 
     @Test("A cancelled request that waits in the queue releases its body at once")
     func cancelledWhileWaiting() async throws {
-        let server = try MockServer { _ in MockResponse("", wire: .noAnswer) }
+        let server = try MockServer { _ in MockResponse("", wire: .noResponse) }
         defer { server.stop() }
         let session = try CurlSession { $0.maximumConnectionsPerHost = 1 }
         let first = session.dataTask(request: Request(.GET, url: server.baseURLString)) { _, _, _ in }

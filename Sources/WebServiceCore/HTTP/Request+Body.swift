@@ -196,7 +196,7 @@ extension WebServiceError {
             .bodyNotReplayable, "the request has to be sent again, but its body can be read only once",
             request: request)
         switch result {
-        case .success(let response)?: (error.response, error.body) = (response.urlResponse, response.data)
+        case .success(let response)?: error.response = response.withoutStream
         case .failure(let cause)?: error.underlying = cause
         case nil: break
         }

@@ -52,7 +52,7 @@ extension Response {
     private func error(
         _ code: WebServiceError.Code, _ message: String, underlying: (any Error)? = nil
     ) -> WebServiceError {
-        WebServiceError(code, message, response: urlResponse, body: data, underlying: underlying)
+        WebServiceError(code, message, response: self, underlying: underlying)
     }
 
     /// Returns the location of a decoding error within the value. Keys of a type are included; keys

@@ -64,6 +64,14 @@ public struct Response: Sendable {
         set { fields.stream = newValue }
     }
 
+    /// The response without the stream of its body, which ends with its last reference.
+    var withoutStream: Response {
+        guard isStreamed else { return self }
+        var response = self
+        response.stream = nil
+        return response
+    }
+
     /// The source of the response.
     public var source: Source {
         get { storage.fields.source }

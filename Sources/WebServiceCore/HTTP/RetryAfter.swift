@@ -40,15 +40,13 @@ enum TransientFailure {
 extension WebServiceError {
     /// The status of the response if it is one of a transient failure; `nil` for any other error.
     var transientStatus: Int? {
-        guard code == .unacceptableStatus, let status = (response as? HTTPURLResponse)?.statusCode,
-            TransientFailure.statuses.contains(status)
+        guard code == .unacceptableStatus, let status, TransientFailure.statuses.contains(status)
         else { return nil }
         return status
     }
 
     /// Returns the delay that the response specifies with `Retry-After`.
     func retryAfter(now: Date) -> Duration? {
-        let value = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Retry-After")
-        return value.flatMap { RetryAfter($0, now: now) }?.delay
+        response?.header(.retryAfter).flatMap { RetryAfter($0, now: now) }?.delay
     }
 }

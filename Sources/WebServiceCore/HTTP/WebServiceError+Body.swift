@@ -1,12 +1,8 @@
 public import Foundation
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 extension WebServiceError {
     /// The status code of the response; `nil` if there is no response.
-    public var status: Int? { (response as? HTTPURLResponse)?.statusCode }
+    public var status: Int? { response.flatMap { $0.isHTTP ? $0.status : nil } }
 
     /// Returns the body decoded as a custom type, such as a server's description of its errors.
     ///
@@ -25,7 +21,7 @@ extension WebServiceError {
     ///
     /// `nil` for any other body.
     public var problem: ProblemDetails? {
-        let type = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Type") ?? ""
+        let type = response?.header(.contentType) ?? ""
         guard MediaType.essence(type) == "application/problem+json" else { return nil }
         let json = try? decodeBody(JSONValue.self)  // other bodies describe no problem
         guard case .object(let members)? = json else { return nil }

@@ -1,9 +1,5 @@
 public import Foundation
 
-#if canImport(FoundationNetworking)
-public import FoundationNetworking
-#endif
-
 /// An error of this library, with the state of the exchange when it occurred.
 ///
 /// Transport failures (no connection, timeout, cancellation …) are `URLError` values instead, for
@@ -19,29 +15,36 @@ public struct WebServiceError: Error, Sendable {
     /// The request at the time of the error; `nil` if the error occurred outside a request.
     public var request: Request?
 
-    /// The response; `nil` if none was received.
-    public var response: URLResponse?
+    /// The response, without a streamed body; `nil` if none was received.
+    public var response: Response?
 
-    /// The bytes of the response body; `nil` if none were received.
-    public var body: Data?
+    /// The bytes that cannot be used; `nil` if none were received.
+    ///
+    /// The body of ``response``, or an element of a streamed body, such as a line.
+    public var body: Data? { element ?? response.flatMap { $0.data.isEmpty ? nil : $0.data } }
+
+    /// The element of a streamed body; `nil` for a whole body.
+    private let element: Data?
 
     /// The error that caused this one; `nil` if this is the first cause.
     public var underlying: (any Error)?
 
     /// Creates an error. Everything but the code and the message defaults to `nil`.
+    ///
+    /// - Parameter body: The bytes that cannot be used, if they are not the body of the response.
     public init(
         _ code: Code,
         _ message: String,
         request: Request? = nil,
-        response: URLResponse? = nil,
+        response: Response? = nil,
         body: Data? = nil,
         underlying: (any Error)? = nil
     ) {
         self.code = code
         self.message = message
         self.request = request
-        self.response = response
-        self.body = body
+        self.response = response?.withoutStream
+        element = body
         self.underlying = underlying
     }
 
@@ -85,8 +88,8 @@ public struct WebServiceError: Error, Sendable {
         /// An event stream that ended before its terminating event; see
         /// ``SessionTask/events(_:maximumSize:until:)``.
         public static let streamEndedEarly = Code("streamEndedEarly")
-        /// An exchange with more than ``SessionTask/maximumMessages`` attempts.
-        public static let tooManyMessages = Code("tooManyMessages")
+        /// An exchange with more than ``SessionTask/maximumAttempts`` attempts.
+        public static let tooManyAttempts = Code("tooManyAttempts")
         /// A request for which a mock session has no stub.
         public static let noStub = Code("noStub")
         /// A typed request that no endpoint of the service supports.

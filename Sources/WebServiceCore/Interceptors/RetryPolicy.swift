@@ -16,7 +16,7 @@ import FoundationNetworking
 /// recorded in the task's ``Timeline``.
 ///
 /// If ``maximumAttempts`` is reached, a pause does not fit into ``budget``, or ``retryBudget`` is
-/// exhausted, the last response or error is the result. ``SessionTask/maximumMessages`` limits the
+/// exhausted, the last response or error is the result. ``SessionTask/maximumAttempts`` limits the
 /// retries, redirects and refreshes of one exchange together.
 ///
 /// These values bound the duration of a call:

@@ -1,16 +1,12 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 extension WebServiceError {
     /// The beginning of the body as readable text, at most 200 characters, for diagnostics.
     ///
     /// Secrets and control characters are replaced. `nil` if the body is not text. No description
     /// contains this string.
     public var bodySnippet: String? {
-        let type = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Type")
+        let type = response?.header(.contentType)
         return body.flatMap { Redaction.standard.body($0.prefix(800), contentType: type) }
             .map { String($0.prefix(200)).escapingControls }
     }

@@ -36,7 +36,7 @@ extension ExchangeLog {
                 transport = metrics ?? response.transport
             case .failure(let failure):
                 error = failure
-                head = (failure as? WebServiceError)?.response.map(ResponseHead.init)
+                head = (failure as? WebServiceError)?.response?.head
                 bodySize = (failure as? WebServiceError)?.body?.count ?? 0
                 transport = metrics
             }

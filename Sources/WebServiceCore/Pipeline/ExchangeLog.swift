@@ -74,7 +74,7 @@ struct ExchangeLog: ~Copyable, Sendable {
 
     /// Records that a request is about to be sent.
     ///
-    /// - Throws: ``WebServiceError/Code/tooManyMessages``.
+    /// - Throws: ``WebServiceError/Code/tooManyAttempts``.
     @discardableResult
     func willSend(_ request: EncodedRequest) throws -> Permit {
         let now = clock.now
@@ -94,7 +94,7 @@ struct ExchangeLog: ~Copyable, Sendable {
         deliver(delivery)
         if let permit { return permit }
         let message = "more than \(Self.maximumAttempts) messages for one exchange"
-        throw WebServiceError(.tooManyMessages, message, request: request.source)
+        throw WebServiceError(.tooManyAttempts, message, request: request.source)
     }
 
     /// Records the result of the request that was sent last.

@@ -27,10 +27,5 @@ public final class ExchangeSummary: Sendable {
 }
 
 extension Result where Success == Response {
-    /// The result without the stream of the body, which ends with its last reference.
-    var withoutStream: Self {
-        guard case .success(var response) = self, response.isStreamed else { return self }
-        response.stream = nil
-        return .success(response)
-    }
+    var withoutStream: Self { map(\.withoutStream) }
 }

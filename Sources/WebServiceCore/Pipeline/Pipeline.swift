@@ -218,7 +218,7 @@ final class Pipeline: Sendable {
         guard response.data.count > maximum, response.isHTTP else {
             return .success(response)
         }
-        return .failure(WebServiceError.tooLarge(maximum, request.source, response.urlResponse))
+        return .failure(WebServiceError.tooLarge(maximum, request.source, response))
     }
 
     private func storeCookies(of response: Response, to request: EncodedRequest, in context: ExchangeContext) {
@@ -240,7 +240,7 @@ final class Pipeline: Sendable {
         case .deliver:
             return .complete(.success(response))
         case .fail(var error):
-            (error.response, error.body) = (response.urlResponse, response.data)
+            error.response = response
             return .complete(.failure(error))
         case .follow(let next, let droppedCredentials):
             context.log.record(.redirect, droppedCredentials ? "to another origin, without credentials" : "")

@@ -100,7 +100,9 @@ package final class BodyCollector: BodyReceiver {
     }
 
     private func tooLarge(_ head: ResponseHead?) -> WebServiceError {
-        .tooLarge(maximum, (request as? EncodedRequest)?.source ?? request as? Request, head?.urlResponse)
+        .tooLarge(
+            maximum, (request as? EncodedRequest)?.source ?? request as? Request,
+            head.map { Response(data: Data(), head: $0, source: source) })
     }
 
     package func didSend(_ byteCount: Int64, of length: Int64?) {

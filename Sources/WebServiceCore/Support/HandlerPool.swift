@@ -22,13 +22,13 @@ package final class HandlerPool: Sendable {
         var begun: UInt64 = 0
         var isWatched = false
         /// The number of batches that are being delivered.
-        var bunches = 0
+        var batches = 0
 
         /// Returns the action that the waiting work requires.
         mutating func need() -> Need {
             guard !waiting.isEmpty else { return .nothing }
             // The delivery of a batch may wait for a part of that batch, so it is watched as well.
-            if bunches == 0, workers == 0 || workers < HandlerPool.processors && waiting.count > HandlerPool.patience {
+            if batches == 0, workers == 0 || workers < HandlerPool.processors && waiting.count > HandlerPool.patience {
                 workers += 1
                 return .worker
             }
@@ -52,7 +52,7 @@ package final class HandlerPool: Sendable {
     /// - Parameter token: Retained until the work is done. Defaults to `nil`.
     package func schedule(_ work: any PooledWork, counting token: WorkCount.Token? = nil) {
         let work = token.map { CountedWork(work, $0) } ?? work
-        answer(
+        carryOut(
             state.withLock { state in
                 state.waiting.append(work)
                 return state.need()
@@ -63,16 +63,16 @@ package final class HandlerPool: Sendable {
     ///
     /// `bring` must return soon.
     package func together(_ bring: () -> Void) {
-        state.withLock { $0.bunches += 1 }
+        state.withLock { $0.batches += 1 }
         bring()
-        answer(
+        carryOut(
             state.withLock { state in
-                state.bunches -= 1
+                state.batches -= 1
                 return state.need()
             })
     }
 
-    private func answer(_ need: Need) {
+    private func carryOut(_ need: Need) {
         switch need {
         case .nothing: break
         case .worker: addWorker()

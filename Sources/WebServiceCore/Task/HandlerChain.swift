@@ -11,11 +11,11 @@ typealias MetricsHandler = @Sendable (ServiceTaskMetrics, URLResponse?) -> Void
 /// result of the chain.
 enum Handler: Sendable {
     case response(@Sendable (Data?, URLResponse?) throws -> ServiceTaskResult)
-    case lookAtResponse(@Sendable (Data?, URLResponse?) throws -> Void)
+    case observeResponse(@Sendable (Data?, URLResponse?) throws -> Void)
     case responseJSON(@Sendable (Any, URLResponse?) throws -> ServiceTaskResult)
-    case lookAtJSON(@Sendable (Any, URLResponse?) throws -> Void)
+    case observeJSON(@Sendable (Any, URLResponse?) throws -> Void)
     case transform(@Sendable (Any?) throws -> ServiceTaskResult)
-    case lookAtValue(@Sendable (Any?) throws -> Void)
+    case observeValue(@Sendable (Any?) throws -> Void)
     case recover(@Sendable (any Error) throws -> ServiceTaskResult)
     case responseError(@Sendable (any Error) -> Void)
     case updateUI(@MainActor @Sendable (Any?) -> Void)
@@ -44,9 +44,9 @@ enum Handler: Sendable {
     /// The name of the handler in the timeline.
     var name: String {
         switch self {
-        case .response, .lookAtResponse: "response"
-        case .responseJSON, .lookAtJSON: "responseJSON"
-        case .transform, .lookAtValue: "transform"
+        case .response, .observeResponse: "response"
+        case .responseJSON, .observeJSON: "responseJSON"
+        case .transform, .observeValue: "transform"
         case .recover: "recover"
         case .responseError: "responseError"
         case .updateUI: "updateUI"
@@ -87,8 +87,8 @@ enum Track: Sendable {
     /// handlers on the failure track, `transform` only if there is a result.
     func admits(_ handler: Handler) -> Bool {
         switch handler {
-        case .response, .lookAtResponse, .responseJSON, .lookAtJSON, .updateUI: !isFailure
-        case .transform, .lookAtValue: if case .success = self { true } else { false }
+        case .response, .observeResponse, .responseJSON, .observeJSON, .updateUI: !isFailure
+        case .transform, .observeValue: if case .success = self { true } else { false }
         case .recover, .responseError, .updateErrorUI: isFailure
         case .step, .asyncStep, .mainStep: true
         }
@@ -113,7 +113,7 @@ enum Track: Sendable {
 
     /// The track after a handler without a result: unchanged, except that a pending chain becomes
     /// an empty success.
-    var afterLook: Track {
+    var afterObserving: Track {
         if case .pending = self { .success(nil) } else { self }
     }
 }

@@ -44,9 +44,11 @@ extension SessionTask {
         var urlResponse: URLResponse? {
             switch result {
             case .success(let response): response.urlResponse
-            case .failure(let error): (error as? WebServiceError)?.response
+            case .failure(let error): (error as? WebServiceError)?.response?.urlResponse
             }
         }
+
+        var response: Response? { try? result.get() }  // an error has none
 
         var data: Data? { if case .success(let response) = result { response.dataIfDelivered } else { nil } }
         var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
@@ -186,17 +188,17 @@ extension SessionTask {
             switch (handler, track) {
             case (.response(let body), _):
                 return Track(try body(context.data, context.urlResponse))
-            case (.lookAtResponse(let body), _):
+            case (.observeResponse(let body), _):
                 try body(context.data, context.urlResponse)
-                return track.afterLook
+                return track.afterObserving
             case (.responseJSON(let body), _):
                 return Track(try body(try json(&context), context.urlResponse))
-            case (.lookAtJSON(let body), _):
+            case (.observeJSON(let body), _):
                 try body(try json(&context), context.urlResponse)
-                return track.afterLook
+                return track.afterObserving
             case (.transform(let body), .success(let value)):
                 return Track(try body(value?.value))
-            case (.lookAtValue(let body), .success(let value)):
+            case (.observeValue(let body), .success(let value)):
                 try body(value?.value)
             case (.recover(let body), .failure(let error)):
                 return Track(try body(error))
@@ -260,7 +262,7 @@ extension SessionTask {
         guard let data = context.data, !data.isEmpty else {
             throw WebServiceError(
                 .emptyResponse, "the response has no body to parse as JSON", request: request,
-                response: context.urlResponse)
+                response: context.response)
         }
         do {
             let value = try JSON.object(from: data)
@@ -268,9 +270,8 @@ extension SessionTask {
             return value
         } catch {
             throw WebServiceError(
-                .decoding, "the response body is not valid JSON", request: request, response: context.urlResponse,
-                body: data, underlying: error
-            )
+                .decoding, "the response body is not valid JSON", request: request, response: context.response,
+                underlying: error)
         }
     }
 

@@ -17,7 +17,7 @@ extension SessionTask {
     public func response(
         _ handler: @escaping @Sendable (_ data: Data?, _ response: URLResponse?) throws -> Void
     ) -> Self {
-        add(.lookAtResponse(handler))
+        add(.observeResponse(handler))
     }
 
     /// Adds a handler for the response; skipped on the failure track.
@@ -43,7 +43,7 @@ extension SessionTask {
     public func responseJSON(
         _ handler: @escaping @Sendable (_ json: Any, _ response: URLResponse?) throws -> Void
     ) -> Self {
-        add(.lookAtJSON(handler))
+        add(.observeJSON(handler))
     }
 
     /// Adds a handler for the body as JSON, as the overload without a result does.
@@ -66,7 +66,7 @@ extension SessionTask {
     /// Skipped on the failure track and while there is no result.
     @discardableResult
     public func transform(_ handler: @escaping @Sendable (_ value: Any?) throws -> Void) -> Self {
-        add(.lookAtValue(handler))
+        add(.observeValue(handler))
     }
 
     /// Adds a handler that replaces the current result.

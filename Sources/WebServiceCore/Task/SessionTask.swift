@@ -119,8 +119,8 @@ public final class SessionTask: Sendable {
     /// The maximum number of requests sent for one exchange.
     ///
     /// Retries, redirects and refreshes count. Beyond the maximum, the exchange fails with
-    /// ``WebServiceError/Code/tooManyMessages``.
-    public static let maximumMessages = ExchangeLog.maximumAttempts
+    /// ``WebServiceError/Code/tooManyAttempts``.
+    public static let maximumAttempts = ExchangeLog.maximumAttempts
 
     /// Records each handler in the ``timeline`` with its start and duration.
     ///

@@ -34,7 +34,7 @@ extension WebService {
         delegate: any ServiceDelegate
     ) -> TypedTask<any Sendable> {
         perform(request, key: key, duplicates: duplicates) { [weak delegate] response in
-            delegate?.serviceDidAnswer(response, to: request, key: key, isFromStorage: false)
+            delegate?.serviceDidRespond(response, to: request, key: key, isFromStorage: false)
         }
     }
 
@@ -74,7 +74,7 @@ extension WebService {
     ) -> TypedTask<SourcedValue<any Sendable>> {
         stored(request, maximumAge: maximumAge, dependency) { [weak delegate] response in
             if onlyData, response.data == nil { return }
-            delegate?.serviceDidAnswer(response.map(\.value), to: request, key: key, isFromStorage: true)
+            delegate?.serviceDidRespond(response.map(\.value), to: request, key: key, isFromStorage: true)
         }
     }
 

@@ -68,7 +68,7 @@ extension WebService {
         delegate: any ServiceDelegate
     ) -> TypedTask<Request.Output> {
         perform(request, key: key, duplicates: duplicates) { [weak delegate] response in
-            delegate?.serviceDidAnswer(response.convert(), to: request, key: key, isFromStorage: false)
+            delegate?.serviceDidRespond(response.convert(), to: request, key: key, isFromStorage: false)
         }
     }
 }

@@ -79,7 +79,7 @@ extension WebService {
         stored(request, maximumAge: maximumAge, dependency) { [weak delegate] response in
             let response = response.map { $0.value as any Sendable }
             if onlyData, response.data == nil { return }
-            delegate?.serviceDidAnswer(response, to: request, key: key, isFromStorage: true)
+            delegate?.serviceDidRespond(response, to: request, key: key, isFromStorage: true)
         }
     }
 

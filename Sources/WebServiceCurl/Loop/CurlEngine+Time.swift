@@ -9,10 +9,15 @@ import FoundationNetworking
 /// The instants at which the loop acts without an event.
 extension CurlEngine {
     /// Returns the timeout for the next wait, in milliseconds; -1 waits indefinitely.
-    func pollTimeout(_ current: UInt64) -> Int32 {
-        let moment = min(idleCheckInstant, expiryInstant)
-        guard clock.isInjected else { return Self.milliseconds(from: current, to: min(moment, libraryInstant ?? .max)) }
-        return moment <= current ? 0 : Self.milliseconds(from: systemNow, to: libraryInstant ?? .max)
+    ///
+    /// Sets the alarm of a clock that is not the system clock.
+    func timeout(for loop: CurlLoop, _ current: UInt64) -> Int32 {
+        let instant = min(idleCheckInstant, expiryInstant)
+        guard clock.isInjected else {
+            return Self.milliseconds(from: current, to: min(instant, libraryInstant ?? .max))
+        }
+        setAlarm(at: instant, for: loop)
+        return instant <= clock.now ? 0 : Self.milliseconds(from: systemNow, to: libraryInstant ?? .max)
     }
 
     private static func milliseconds(from current: UInt64, to moment: UInt64) -> Int32 {

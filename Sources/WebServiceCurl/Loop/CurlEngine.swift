@@ -135,8 +135,7 @@ final class CurlEngine {
         blockSignals()
         var jobs: [CurlLoop.Job] = []
         while true {
-            if clock.isInjected { setAlarm(at: min(idleCheckInstant, expiryInstant), for: loop) }
-            let isAwake = loop.take(&jobs)
+            let maySleep = loop.take(&jobs, isIdle: timeout(for: loop, clock.now) != 0)
             for job in jobs { carryOut(job) }
             jobs.removeAll(keepingCapacity: jobs.capacity <= 1 << 10)
             startAdmitted()
@@ -145,7 +144,7 @@ final class CurlEngine {
             // Bytes that arrived before this instant are received before idle timeouts are checked,
             // even if this thread is delayed.
             let start = clock.now
-            handleEvents(of: loop, since: start, isAwake: isAwake)
+            handleEvents(of: loop, since: start, maySleep: maySleep)
             if let moment = libraryInstant, moment <= systemNow { handleTimeout() }
             if idleCheckInstant <= start { endIdle(start) }
             collect()
@@ -191,11 +190,9 @@ final class CurlEngine {
     }
 
     /// Waits for events of sockets, for a wake-up or for the next instant, and handles them.
-    private func handleEvents(of loop: CurlLoop, since start: UInt64, isAwake: Bool) {
-        if clock.isInjected { setAlarm(at: min(idleCheckInstant, expiryInstant), for: loop) }
-        let timeout = pollTimeout(clock.isInjected ? clock.now : start)
-        let maySleep = !isAwake || timeout == 0 || loop.maySleep()
-        let count = poller.wait(milliseconds: maySleep ? timeout : 0)
+    private func handleEvents(of loop: CurlLoop, since start: UInt64, maySleep: Bool) {
+        let timeout = timeout(for: loop, start)
+        let count = poller.wait(milliseconds: timeout == 0 || maySleep || loop.maySleep() ? timeout : 0)
         now = clock.now
         for index in 0..<count {
             switch poller.event(index) {

@@ -48,9 +48,20 @@ final class CurlLoop: Sendable {
         mutating func add(_ job: Job, _ clock: TaskClock) -> Bool {
             guard !hasEnded else { return false }
             jobs.append(job)
+            return wake(clock)
+        }
+
+        /// - Returns: Whether the loop was asleep.
+        mutating func wake(_ clock: TaskClock) -> Bool {
             defer { isAwake = true }
             if token == nil { token = clock.beginWork() }
             return !isAwake
+        }
+
+        /// - Returns: The token to release outside the lock.
+        mutating func sleep() -> WorkCount.Token? {
+            isAwake = false
+            return token.take()
         }
     }
 
@@ -172,25 +183,27 @@ final class CurlLoop: Sendable {
 
     /// Takes the jobs of the inbox, in the order in which they were added.
     ///
-    /// - Parameter jobs: Empty. Its memory becomes that of the inbox.
-    /// - Returns: Whether there are any. If not, the loop may sleep, and the next thread that adds
-    ///   a job wakes it.
-    func take(_ jobs: inout [Job]) -> Bool {
-        let (isAwake, token) = inbox.withLock { inbox in
+    /// - Parameters:
+    ///   - jobs: Empty. Its memory becomes that of the inbox.
+    ///   - isIdle: Whether the loop has nothing else to do.
+    /// - Returns: Whether the loop may sleep, because there is no job. The next thread that adds a
+    ///   job wakes it.
+    func take(_ jobs: inout [Job], isIdle: Bool) -> Bool {
+        let (maySleep, token) = inbox.withLock { inbox in
             swap(&jobs, &inbox.jobs)
-            inbox.isAwake = !jobs.isEmpty
-            return (inbox.isAwake, inbox.isAwake ? nil : inbox.token.take())
+            if jobs.isEmpty, isIdle { return (true, inbox.sleep()) }
+            _ = inbox.wake(clock)
+            return (false, nil)
         }
         withExtendedLifetime(token) {}  // released outside the lock
-        return isAwake
+        return maySleep
     }
 
-    /// Returns whether the inbox is empty. If `true`, the next thread that adds a job wakes the
-    /// loop.
+    /// Returns whether the loop may sleep, because there is no job. The next thread that adds a job
+    /// wakes it.
     func maySleep() -> Bool {
         let (maySleep, token) = inbox.withLock { inbox in
-            inbox.isAwake = !inbox.jobs.isEmpty
-            return (!inbox.isAwake, inbox.isAwake ? nil : inbox.token.take())
+            inbox.jobs.isEmpty ? (true, inbox.sleep()) : (false, nil)
         }
         withExtendedLifetime(token) {}  // released outside the lock
         return maySleep

@@ -27,7 +27,7 @@ struct InspectorArchive {
         let failure = attempt.failure.map { failure in
             let text = failure.text.map(redaction.text) ?? "cancelled"
             return WebServiceError(
-                WebServiceError.Code(text), "", response: response?.urlResponse, body: response?.data)
+                WebServiceError.Code(text), "", response: response)
         }
         let result: Result<Response, any Error> =
             if let failure { .failure(failure) } else { .success(response ?? Response(data: Data(), urlResponse: nil)) }

@@ -102,9 +102,9 @@ final class ExchangeStore: Observer {
     }
 
     private func response(of error: any Error) -> RecordedResponse? {
-        guard let error = error as? WebServiceError, let response = error.response else { return nil }
+        guard let error = error as? WebServiceError, let head = error.response?.head else { return nil }
         return RecordedResponse(
-            ResponseHead(response), RecordedBody(error.body ?? Data(), limit: bodyLimit), isStreamed: false)
+            head, RecordedBody(error.body ?? Data(), limit: bodyLimit), isStreamed: false)
     }
 
     /// Removes the oldest exchanges while a limit is exceeded.

@@ -40,7 +40,7 @@ struct ScenarioOutcome: Sendable, CustomStringConvertible {
 /// An outcome that a scenario accepts.
 enum ScenarioExpectation: Sendable, CustomStringConvertible {
     /// A response with this status and exactly this body.
-    case answer(Int, Data)
+    case response(Int, Data)
     /// A `URLError` with one of these codes.
     case failure([URLError.Code])
     /// `WebServiceError.Code.responseTooLarge`.
@@ -48,7 +48,7 @@ enum ScenarioExpectation: Sendable, CustomStringConvertible {
     /// Either of two outcomes, where the specifications leave the choice to the client.
     indirect case either(ScenarioExpectation, ScenarioExpectation)
 
-    static func answer(_ status: Int, _ text: String) -> Self { .answer(status, Data(text.utf8)) }
+    static func response(_ status: Int, _ text: String) -> Self { .response(status, Data(text.utf8)) }
 
     /// The errors that a transport may report for a malformed or incomplete response.
     static let broken = failure([
@@ -58,7 +58,7 @@ enum ScenarioExpectation: Sendable, CustomStringConvertible {
 
     func allows(_ outcome: ScenarioOutcome) -> Bool {
         switch self {
-        case .answer(let status, let body): outcome.status == status && outcome.data == body
+        case .response(let status, let body): outcome.status == status && outcome.data == body
         case .failure(let codes): outcome.urlErrorCode.map(codes.contains) ?? false
         case .tooLarge: (outcome.error as? WebServiceError)?.code == .responseTooLarge
         case .either(let first, let second): first.allows(outcome) || second.allows(outcome)
@@ -68,7 +68,7 @@ enum ScenarioExpectation: Sendable, CustomStringConvertible {
     /// Returns the result of a session that has no connection.
     func mockResult(headers: Headers) -> any MockableDataTaskResult {
         switch self {
-        case .answer(let status, let body):
+        case .response(let status, let body):
             var response = MockResponse(statusCode: status, data: body)
             response.headers = headers
             return response
@@ -81,7 +81,7 @@ enum ScenarioExpectation: Sendable, CustomStringConvertible {
 
     var description: String {
         switch self {
-        case .answer(let status, let body): "status \(status), \(ScenarioOutcome.describe(body))"
+        case .response(let status, let body): "status \(status), \(ScenarioOutcome.describe(body))"
         case .failure(let codes): "URLError \(codes.map { "\($0.rawValue)" }.joined(separator: ", "))"
         case .tooLarge: "the error \(WebServiceError.Code.responseTooLarge)"
         case .either(let first, let second): "\(first); or \(second)"

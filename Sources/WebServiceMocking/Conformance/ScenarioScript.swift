@@ -50,21 +50,21 @@ struct ScenarioReply: Sendable {
 
     /// Returns a reply that does not complete: a server sends at most a part of it, and a mock
     /// sends nothing.
-    static func held(_ wire: MockResponse.Wire = .noAnswer) -> ScenarioReply {
+    static func held(_ wire: MockResponse.Wire = .noResponse) -> ScenarioReply {
         var response = MockResponse(statusCode: 200, data: Data(count: 1000))
         var silence = response
         response.wire = wire
-        silence.wire = .noAnswer
+        silence.wire = .noResponse
         return ScenarioReply(response, mock: silence)
     }
 }
 
 /// Responds to requests and records them, for a server or for a mock.
 final class ScenarioScript: Sendable {
-    typealias Answer = @Sendable (ScenarioRequest) -> ScenarioReply
+    typealias Responder = @Sendable (ScenarioRequest) -> ScenarioReply
 
     private struct State {
-        var answer: Answer = { _ in ScenarioReply(200) }
+        var responder: Responder = { _ in ScenarioReply(200) }
         var requests: [ScenarioRequest] = []
     }
 
@@ -73,28 +73,28 @@ final class ScenarioScript: Sendable {
 
     var requests: [ScenarioRequest] { state.withLock { $0.requests } }
 
-    func set(_ answer: @escaping Answer) {
-        state.withLock { $0.answer = answer }
+    func set(_ responder: @escaping Responder) {
+        state.withLock { $0.responder = responder }
     }
 
     /// Returns the response of a server.
-    func answer(_ request: ReceivedRequest) -> MockResponse {
+    func response(to request: ReceivedRequest) -> MockResponse {
         reply { ScenarioRequest(request, number: $0) }.response
     }
 
     /// Returns the result of a mock.
-    func answer(_ request: any URLRequestEncodable) -> any MockableDataTaskResult {
+    func response(to request: any URLRequestEncodable) -> any MockableDataTaskResult {
         let reply = reply { ScenarioRequest(request, number: $0) }
         return reply.mockResult ?? reply.response
     }
 
     private func reply(_ makeRequest: (Int) -> ScenarioRequest) -> ScenarioReply {
-        let (request, answer) = state.withLock { state in
+        let (request, responder) = state.withLock { state in
             let request = makeRequest(state.requests.count + 1)
             state.requests.append(request)
-            return (request, state.answer)
+            return (request, state.responder)
         }
-        let reply = answer(request)
+        let reply = responder(request)
         arrivals.add()
         return reply
     }

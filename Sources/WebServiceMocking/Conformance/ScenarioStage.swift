@@ -30,9 +30,10 @@ final class ScenarioStage: Sendable {
             let host = "scenario-\(number).test"  // a host per scenario, so that scenarios can share a mock
             server = nil
             base = "http://\(host)"
-            mock.addStub(requestMatcher: { $0.sentURL?.host == host }, answer: { [script] in script.answer($0) })
+            mock.addStub(
+                requestMatcher: { $0.sentURL?.host == host }, responder: { [script] in script.response(to: $0) })
         } else {
-            let server = try MockServer { [script] in script.answer($0) }
+            let server = try MockServer { [script] in script.response(to: $0) }
             self.server = server
             base = server.baseURLString
         }
@@ -54,8 +55,8 @@ final class ScenarioStage: Sendable {
 
     // MARK: Exchanges
 
-    func serve(_ answer: @escaping ScenarioScript.Answer) {
-        script.set(answer)
+    func serve(_ responder: @escaping ScenarioScript.Responder) {
+        script.set(responder)
     }
 
     /// The requests that have arrived, in order.

@@ -4,8 +4,8 @@ import WebServiceCore
 /// Compressed bodies. A session that does not accept gzip receives uncompressed ones.
 extension SessionScenario {
     static let codings: [SessionScenario] = [
-        gzip("a gzip response is decoded", text, gives: .answer(200, plain)),
-        gzip("a chunked gzip response is decoded", text, .chunked(size: 10), gives: .answer(200, plain)),
+        gzip("a gzip response is decoded", text, gives: .response(200, plain)),
+        gzip("a chunked gzip response is decoded", text, .chunked(size: 10), gives: .response(200, plain)),
         gzip("a truncated gzip body with a matching Content-Length is an error", text.prefix(40), gives: .broken),
         gzip("a gzip body without its checksum is an error", text.dropLast(8), gives: .broken),
         gzip(
@@ -42,7 +42,7 @@ extension SessionScenario {
             let outcome = try await stage.send(stage.request())
             let request = try stage.arrived(1)
             let isCoded = stage.server == nil || asksForGzip(request)
-            try stage.expect(isCoded ? expected : .answer(200, plain), outcome)
+            try stage.expect(isCoded ? expected : .response(200, plain), outcome)
         }
     }
 

@@ -8,12 +8,13 @@ import FoundationNetworking
 /// The use of connections.
 extension SessionScenario {
     static let connections: [SessionScenario] = [
-        SessionScenario("persistent connections are reused", needsWire: true) { stage in
-            for _ in 0..<60 { try stage.expect(.answer(200, ""), await stage.send(stage.request())) }
+        SessionScenario("persistent connections are reused", requiresSocket: true) { stage in
+            for _ in 0..<60 { try stage.expect(.response(200, ""), await stage.send(stage.request())) }
             let count = stage.server?.connectionCount ?? 0
             try stage.expect(count < 60, "fewer than 60 connections for 60 requests", "\(count) connections")
         },
-        SessionScenario("bytes after a response are not the response to the next request", needsWire: true) { stage in
+        SessionScenario("bytes after a response are not the response to the next request", requiresSocket: true) {
+            stage in
             stage.serve { request in
                 guard request.target == "/surplus" else { return ScenarioReply(200, "good") }
                 var response = MockResponse(statusCode: 200)
@@ -23,28 +24,31 @@ extension SessionScenario {
                 return ScenarioReply(response)
             }
             for _ in 0..<5 {
-                try stage.expect(.either(.answer(200, "ale"), .broken), await stage.send(stage.request("/surplus")))
-                try stage.expect(.answer(200, "good"), await stage.send(stage.request()))
+                try stage.expect(.either(.response(200, "ale"), .broken), await stage.send(stage.request("/surplus")))
+                try stage.expect(.response(200, "good"), await stage.send(stage.request()))
             }
         },
-        SessionScenario("GET succeeds after the server closed the connection between two requests", needsWire: true) {
+        SessionScenario(
+            "GET succeeds after the server closed the connection between two requests", requiresSocket: true
+        ) {
             stage in
             stage.serve { _ in closing }
-            for _ in 0..<20 { try stage.expect(.answer(200, "ale"), await stage.send(stage.request())) }
+            for _ in 0..<20 { try stage.expect(.response(200, "ale"), await stage.send(stage.request())) }
         },
         SessionScenario(
-            "POST on a connection that the server has closed completes in time and is not sent twice", needsWire: true
+            "POST on a connection that the server has closed completes in time and is not sent twice",
+            requiresSocket: true
         ) { stage in
             stage.serve { _ in closing }
             for number in 1...5 {
-                try stage.expect(.answer(200, "ale"), await stage.send(stage.request()))
+                try stage.expect(.response(200, "ale"), await stage.send(stage.request()))
                 try await completes(try post(stage, "/\(number)"), in: stage)
             }
             try expectOnce(stage)
         },
         SessionScenario(
             "POST on a reused connection that ends without a response completes in time and is not sent twice",
-            needsWire: true
+            requiresSocket: true
         ) { stage in
             stage.serve { request in
                 guard request.method == "POST" else { return ScenarioReply(200) }
@@ -53,7 +57,7 @@ extension SessionScenario {
                 return ScenarioReply(response)
             }
             for number in 1...5 {
-                try stage.expect(.answer(200, ""), await stage.send(stage.request()))
+                try stage.expect(.response(200, ""), await stage.send(stage.request()))
                 try await completes(try post(stage, "/\(number)"), in: stage)
             }
             try expectOnce(stage)
@@ -63,7 +67,8 @@ extension SessionScenario {
             let exchanges = try (0..<200).map { try stage.begin(stage.request("/\($0)?nonce=\($0 &* 7919)")) }
             for exchange in exchanges { exchange.resume() }
             for (number, exchange) in exchanges.enumerated() {
-                try stage.expect(.answer(200, "/\(number)?nonce=\(number &* 7919)"), await stage.outcome(of: exchange))
+                try stage.expect(
+                    .response(200, "/\(number)?nonce=\(number &* 7919)"), await stage.outcome(of: exchange))
             }
             try stage.expect("requests", stage.requests.count, is: 200)
         },
@@ -92,7 +97,7 @@ extension SessionScenario {
     private static func completes(_ exchange: ScenarioExchange, in stage: ScenarioStage) async throws {
         exchange.resume()
         let outcome = try await stage.outcome(of: exchange)
-        try stage.expect(.either(.answer(200, "ale"), .broken), outcome, "POST: ")
+        try stage.expect(.either(.response(200, "ale"), .broken), outcome, "POST: ")
     }
 
     private static func expectOnce(_ stage: ScenarioStage) throws {

@@ -50,8 +50,8 @@ extension SessionScenario {
         let offsets = ofHead ? 0...(message.head.utf8.count - 1) : message.head.utf8.count...bytes.count
         let expectation: @Sendable (Int) -> ScenarioExpectation = { count in
             // The body is complete without the final line feed of the last chunk.
-            if message == inChunks, count == bytes.count - 1 { return .either(.answer(200, "ale"), .broken) }
-            return count < bytes.count ? .broken : .answer(200, "ale")
+            if message == inChunks, count == bytes.count - 1 { return .either(.response(200, "ale"), .broken) }
+            return count < bytes.count ? .broken : .response(200, "ale")
         }
         return SessionScenario(name) { stage in
             stage.serve { request in

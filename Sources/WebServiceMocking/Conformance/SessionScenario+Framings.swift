@@ -13,41 +13,41 @@ extension SessionScenario {
             "chunk extensions are ignored",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
                 + "3;a=b\r\nale\r\n00A; c=\"d\"\r\n0123456789\r\n0\r\n\r\n",
-            gives: .answer(200, "ale0123456789")),
+            gives: .response(200, "ale0123456789")),
         raw(
             "a chunked body with a trailer is delivered",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nale\r\n0\r\nX-Sum: 1\r\n\r\n",
-            gives: .answer(200, "ale")),
+            gives: .response(200, "ale")),
         raw(
             "an HTTP/1.0 response with a Content-Length is delivered",
-            "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nale", gives: .answer(200, "ale")),
+            "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nale", gives: .response(200, "ale")),
         raw(
             "an HTTP/1.0 response without a Content-Length is delivered", "HTTP/1.0 200 OK\r\n\r\nale",
-            gives: .answer(200, "ale")),
+            gives: .response(200, "ale")),
         raw(
             "a 100 before the final response is skipped",
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale",
-            gives: .answer(200, "ale")),
+            gives: .response(200, "ale")),
         raw(
             "a 103 before the final response is skipped",
             "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
                 + "HTTP/1.1 200 OK\r\nX-Brew: ale\r\nContent-Length: 3\r\n\r\nale",
-            headers: ["X-Brew": "ale"], gives: .answer(200, "ale")),
+            headers: ["X-Brew": "ale"], gives: .response(200, "ale")),
         raw(
             "several interim responses before the final response are skipped",
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 A\r\nA: b\r\n\r\nHTTP/1.1 102 B\r\n\r\n"
                 + "HTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\nale",
-            gives: .answer(404, "ale")),
+            gives: .response(404, "ale")),
         raw(
             "a status line without a reason phrase is accepted", "HTTP/1.1 200 \r\nContent-Length: 3\r\n\r\nale",
-            gives: .answer(200, "ale")),
+            gives: .response(200, "ale")),
         raw(
             "a header field without a space after the colon is accepted",
             "HTTP/1.1 200 OK\r\nContent-Length:3\r\nX-Brew:ale\r\n\r\nale",
-            headers: ["X-Brew": "ale"], gives: .answer(200, "ale")),
+            headers: ["X-Brew": "ale"], gives: .response(200, "ale")),
         raw(
             "header field names are case-insensitive", "HTTP/1.1 200 OK\r\ncONTENT-lENGTH: 3\r\nx-brew: ale\r\n\r\nale",
-            headers: ["X-Brew": "ale"], gives: .answer(200, "ale")),
+            headers: ["X-Brew": "ale"], gives: .response(200, "ale")),
     ]
 
     private static func reply(_ name: String, _ wire: MockResponse.Wire, _ size: Int) -> SessionScenario {
@@ -58,7 +58,7 @@ extension SessionScenario {
                 response.wire = wire
                 return ScenarioReply(response)
             }
-            for _ in 0..<2 { try stage.expect(.answer(200, body), await stage.send(stage.request())) }
+            for _ in 0..<2 { try stage.expect(.response(200, body), await stage.send(stage.request())) }
         }
     }
 
@@ -94,7 +94,7 @@ extension SessionScenario {
             if outcome.error == nil {
                 for field in headers { try stage.expect(field.name, outcome.header(field.name), is: field.value) }
             }
-            try stage.expect(.answer(200, "next"), await stage.send(stage.request("/next")), "the next request: ")
+            try stage.expect(.response(200, "next"), await stage.send(stage.request("/next")), "the next request: ")
         }
     }
 }

@@ -17,7 +17,7 @@ extension SessionScenario {
         raw(
             "a Content-Length of a chunked body is ignored or an error",
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\r\n",
-            gives: .either(.answer(200, "ale"), .broken)),
+            gives: .either(.response(200, "ale"), .broken)),
         raw("garbage instead of a status line is an error", "garbage\r\nContent-Length: 3\r\n\r\nale", gives: .broken),
         raw("a response without a head is an error", "<html>ale</html>", gives: .broken),
         raw(
@@ -30,7 +30,7 @@ extension SessionScenario {
             "a header section of 200 KB is delivered completely or is an error",
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n"
                 + "\(largeHeaders.map { "\($0.name): \($0.value)\r\n" }.joined())\r\nale",
-            headers: largeHeaders, gives: .either(.answer(200, "ale"), .either(.broken, .tooLarge))),
+            headers: largeHeaders, gives: .either(.response(200, "ale"), .either(.broken, .tooLarge))),
     ]
 
     private static let largeHeaders = Headers(

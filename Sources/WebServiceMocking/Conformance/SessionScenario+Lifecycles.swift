@@ -11,14 +11,14 @@ extension SessionScenario {
         SessionScenario("a request is sent once, when its task is first resumed") { stage in
             let exchange = try stage.begin(stage.request("/once"))
             try stage.expect("state before", exchange.task?.state == .suspended, is: true)
-            try stage.expect(.answer(200, ""), await stage.send(stage.request("/other")))
+            try stage.expect(.response(200, ""), await stage.send(stage.request("/other")))
             try stage.expect("requests", stage.requests.map(\.target), is: ["/other"])
             try stage.expect("completions before resume", exchange.completionCount, is: 0)
             for _ in 0..<3 { exchange.resume() }
-            try stage.expect(.answer(200, ""), await stage.outcome(of: exchange))
+            try stage.expect(.response(200, ""), await stage.outcome(of: exchange))
             try await stage.eventually("the state is completed") { exchange.task?.state == .completed }
             exchange.resume()
-            try stage.expect(.answer(200, ""), await stage.send(stage.request("/other")))
+            try stage.expect(.response(200, ""), await stage.send(stage.request("/other")))
             try stage.expect("requests", stage.requests.map(\.target), is: ["/other", "/once", "/other"])
             try stage.expect("completions", exchange.completionCount, is: 1)
         },
@@ -28,7 +28,7 @@ extension SessionScenario {
             exchange.resume()
             exchange.cancel()
             try stage.expect(.failure([.cancelled]), await stage.outcome(of: exchange))
-            try stage.expect(.answer(200, ""), await stage.send(stage.request("/other")))
+            try stage.expect(.response(200, ""), await stage.send(stage.request("/other")))
             try stage.expect("requests", stage.requests.map(\.target), is: ["/other"])
             try stage.expect("completions", exchange.completionCount, is: 1)
         },
@@ -39,10 +39,10 @@ extension SessionScenario {
             stage.serve { _ in ScenarioReply(200, "ale") }
             let exchange = try stage.begin(stage.request())
             exchange.resume()
-            try stage.expect(.answer(200, "ale"), await stage.outcome(of: exchange))
+            try stage.expect(.response(200, "ale"), await stage.outcome(of: exchange))
             exchange.cancel()
             exchange.cancel()
-            try stage.expect(.answer(200, "ale"), await stage.send(stage.request()))
+            try stage.expect(.response(200, "ale"), await stage.send(stage.request()))
             try stage.expect("completions", exchange.completionCount, is: 1)
         },
         SessionScenario(
@@ -73,14 +73,14 @@ extension SessionScenario {
             exchange.resume()
             try await stage.arrival(1)
             // This exchange gives the first bytes of the held response time to arrive.
-            try stage.expect(.answer(200, "next"), await stage.send(stage.request("/next")))
+            try stage.expect(.response(200, "next"), await stage.send(stage.request("/next")))
             let start = ContinuousClock.now
             exchange.cancel()
             exchange.cancel()
             try stage.expect(.failure([.cancelled]), await stage.outcome(of: exchange))
             let elapsed = start.duration(to: .now)
             try stage.expect(elapsed < .seconds(10), "a completion within 10 seconds", "\(elapsed)")
-            try stage.expect(.answer(200, "next"), await stage.send(stage.request("/next")))
+            try stage.expect(.response(200, "next"), await stage.send(stage.request("/next")))
             try stage.expect("completions", exchange.completionCount, is: 1)
         }
     }
@@ -103,7 +103,7 @@ extension SessionScenario {
                 if choice > 9, number > 8 { exchanges[number - Int(choice - 8)].cancel() }
             }
             for (number, exchange) in exchanges.enumerated() {
-                let allowed = ScenarioExpectation.either(.answer(200, "/\(wave)/\(number)"), .failure([.cancelled]))
+                let allowed = ScenarioExpectation.either(.response(200, "/\(wave)/\(number)"), .failure([.cancelled]))
                 try stage.expect(allowed, await stage.outcome(of: exchange))
             }
         }

@@ -5,10 +5,11 @@ import WebServiceCore
 extension SessionScenario {
     static let limits: [SessionScenario] = [
         limit(
-            "a body of exactly the maximum length is delivered", 1000, .fixedLength, gives: .answer(200, bytes(1000))),
+            "a body of exactly the maximum length is delivered", 1000, .fixedLength,
+            gives: .response(200, bytes(1000))),
         limit(
             "a chunked body of exactly the maximum length is delivered", 1000, .chunked(size: 300),
-            gives: .answer(200, bytes(1000))),
+            gives: .response(200, bytes(1000))),
         limit(
             "a body whose Content-Length exceeds the maximum is responseTooLarge", 1001, .fixedLength,
             gives: .tooLarge),
@@ -45,7 +46,7 @@ extension SessionScenario {
             var request = stage.request()
             request.options.maximumResponseBytes = 1000
             try stage.expect(expected, await stage.send(request))
-            try stage.expect(.answer(200, "next"), await stage.send(stage.request("/next")), "the next request: ")
+            try stage.expect(.response(200, "next"), await stage.send(stage.request("/next")), "the next request: ")
         }
     }
 
@@ -63,7 +64,7 @@ extension SessionScenario {
             if let server = stage.server {
                 try await stage.eventually("the connection ends") { server.openConnectionCount == 0 }
             }
-            try stage.expect(.answer(200, "next"), await stage.send(stage.request("/next")), "the next request: ")
+            try stage.expect(.response(200, "next"), await stage.send(stage.request("/next")), "the next request: ")
         }
     }
 }

@@ -11,7 +11,7 @@ extension SessionScenario {
                     ["X-Blanks": "a b  c", "X-Tab": "a\tb", "X-Utf8": "Söhne ☕", "X-Comma": "a,b", "X-Empty": ""]
                 var request = stage.request()
                 for field in fields { request.headers.add(field.value, for: Headers.Name(field.name)) }
-                try stage.expect(.answer(200, ""), await stage.send(request))
+                try stage.expect(.response(200, ""), await stage.send(request))
                 let arrived = try stage.arrived(1).headers
                 for field in fields {
                     try stage.expect(field.name, arrived.values(for: Headers.Name(field.name)), is: [field.value])
@@ -20,7 +20,7 @@ extension SessionScenario {
             SessionScenario("repeated request header fields are sent completely and in order") { stage in
                 var request = stage.request()
                 for value in ["a", "b", "c"] { request.headers.add(value, for: "X-Repeated") }
-                try stage.expect(.answer(200, ""), await stage.send(request))
+                try stage.expect(.response(200, ""), await stage.send(request))
                 try stage.expect("X-Repeated", stage.arrived(1).headers["X-Repeated"], is: "a, b, c")
             },
             SessionScenario(
@@ -31,7 +31,7 @@ extension SessionScenario {
                 let fields: Headers =
                     ["Accept": "a/b", "User-Agent": "scenario/1", "Content-Type": "c/d", "Accept-Language": "tlh"]
                 for field in fields { request.headers[field.name] = field.value }
-                try stage.expect(.answer(200, ""), await stage.send(request))
+                try stage.expect(.response(200, ""), await stage.send(request))
                 let arrived = try stage.arrived(1).headers
                 for field in fields {
                     try stage.expect(field.name, arrived.values(for: Headers.Name(field.name)), is: [field.value])
@@ -42,7 +42,7 @@ extension SessionScenario {
     private static let bodiless =
         (["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"] as [Request.Method]).map { method in
             SessionScenario("\(method) without a body is sent with its target") { stage in
-                try stage.expect(.answer(200, ""), await stage.send(stage.request("/a/b%2Fc?d=e%20f&g", method)))
+                try stage.expect(.response(200, ""), await stage.send(stage.request("/a/b%2Fc?d=e%20f&g", method)))
                 try stage.expect("requests", stage.requests.count, is: 1)
                 let arrived = try stage.arrived(1)
                 try stage.expect("method", arrived.method, is: method.rawValue)
@@ -65,7 +65,7 @@ extension SessionScenario {
         SessionScenario("\(method) with a body is sent with the body and its Content-Length") { stage in
             var request = stage.request("/a?b", method)
             request.body = Data("hello".utf8)
-            try stage.expect(.answer(200, ""), await stage.send(request))
+            try stage.expect(.response(200, ""), await stage.send(request))
             let arrived = try stage.arrived(1)
             try stage.expect("method", arrived.method, is: method.rawValue)
             try stage.expect("target", arrived.target, is: "/a?b")
@@ -85,7 +85,7 @@ extension SessionScenario {
             let outcome = try await stage.send(request)
             let arrived = try stage.arrived(1).body
             try stage.expect(arrived == body, "the body", ScenarioOutcome.describe(arrived))
-            try stage.expect(.answer(200, body), outcome)
+            try stage.expect(.response(200, body), outcome)
         }
     }
 

@@ -123,7 +123,7 @@ extension SessionScenario {
             try stage.expect("the end", receiver.events.last == .failure(.cancelled), is: true)
             let isClosed = await closed.wait(for: 1, limit: stage.limit)
             try stage.expect("the connection is closed", isClosed, is: true)
-            try stage.expect(.answer(200, "next"), await stage.send(stage.request("/next")))
+            try stage.expect(.response(200, "next"), await stage.send(stage.request("/next")))
             try stage.expect("calls after the end", receiver.hasOverlap, is: false)
         },
         stream("an error thrown by the receiver ends the exchange with that error") { stage, session in

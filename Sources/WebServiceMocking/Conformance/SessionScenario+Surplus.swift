@@ -9,18 +9,19 @@ extension SessionScenario {
     static let surplus: [SessionScenario] = [false, true].flatMap { isLater in
         [
             surplus(
-                "a second response", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", .answer(200, "ale"), evil,
+                "a second response", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", .response(200, "ale"), evil,
                 isLater),
-            surplus("a body after a 204", "HTTP/1.1 204 No Content\r\n\r\n", .answer(204, ""), evil, isLater),
+            surplus("a body after a 204", "HTTP/1.1 204 No Content\r\n\r\n", .response(204, ""), evil, isLater),
             surplus(
-                "a body after a 304", "HTTP/1.1 304 Not Modified\r\nContent-Length: 49\r\n\r\n", .answer(304, ""), evil,
+                "a body after a 304", "HTTP/1.1 304 Not Modified\r\nContent-Length: 49\r\n\r\n", .response(304, ""),
+                evil,
                 isLater),
             surplus(
                 "data after the last chunk",
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\r\n", .answer(200, "ale"),
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\r\n", .response(200, "ale"),
                 evil, isLater),
             surplus(
-                "a partial response", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", .answer(200, "ale"),
+                "a partial response", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", .response(200, "ale"),
                 evil.prefix(20), isLater),
         ]
     }
@@ -34,7 +35,7 @@ extension SessionScenario {
         let sentence =
             "\(name) on a persistent connection is not the next response "
             + "when it arrives \(isLater ? "later" : "at once")"
-        return SessionScenario(sentence, needsWire: true) { stage in
+        return SessionScenario(sentence, requiresSocket: true) { stage in
             let isReceived = DispatchSemaphore(value: 0)
             let sent = Tally()
             stage.serve { request in
@@ -56,7 +57,7 @@ extension SessionScenario {
                 for number in 0..<2 {
                     let target = "/\(round)/\(number)"
                     try stage.expect(
-                        .answer(200, target), await stage.send(stage.request(target)), "the next request: ")
+                        .response(200, target), await stage.send(stage.request(target)), "the next request: ")
                 }
             }
         }

@@ -8,7 +8,7 @@ import FoundationNetworking
 /// The timeout: the longest duration without any bytes.
 extension SessionScenario {
     static let timeOuts: [SessionScenario] = [
-        silence("silence before the head fails after the timeout of the request", .noAnswer),
+        silence("silence before the head fails after the timeout of the request", .noResponse),
         silence("silence in the middle of the head fails after the timeout of the request", .stall(after: 12)),
         silence("silence in the middle of the body fails after the timeout of the request", .stall(after: 500)),
         SessionScenario("a response may take longer than the timeout if no pause reaches it") { stage in
@@ -21,7 +21,7 @@ extension SessionScenario {
             var request = stage.request()
             request.options.timeout = .seconds(1)
             let outcome = try await stage.send(request)
-            try stage.expect(.answer(200, body), outcome)
+            try stage.expect(.response(200, body), outcome)
             guard stage.server != nil else { return }
             try stage.expect(
                 outcome.elapsed > .seconds(1), "a response after more than 1 second",
@@ -41,7 +41,7 @@ extension SessionScenario {
             let allowed = Duration.milliseconds(290)...Duration.milliseconds(1300)
             try stage.expect(
                 allowed.contains(outcome.elapsed), "a failure after 0.3 to 1.3 seconds", "\(outcome.elapsed)")
-            try stage.expect(.answer(200, "next"), await stage.send(stage.request("/next")))
+            try stage.expect(.response(200, "next"), await stage.send(stage.request("/next")))
         }
     }
 }

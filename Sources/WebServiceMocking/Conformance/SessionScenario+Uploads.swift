@@ -7,7 +7,7 @@ extension SessionScenario {
         SessionScenario(
             "H-07: a \(status) and a reset during an upload of 20 MB is a response or an error in time, "
                 + "and the next request succeeds",
-            needsWire: true
+            requiresSocket: true
         ) { stage in
             let server = try HastyServer(
                 Data("HTTP/1.1 \(status) No\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno".utf8))
@@ -18,9 +18,9 @@ extension SessionScenario {
                 request.body = body
                 request.options.timeout = .seconds(5)
                 let outcome = try await stage.send(request)
-                try stage.expect(.either(.answer(status, "no"), .broken), outcome)
+                try stage.expect(.either(.response(status, "no"), .broken), outcome)
             }
-            try stage.expect(.answer(200, ""), await stage.send(stage.request("/next")))
+            try stage.expect(.response(200, ""), await stage.send(stage.request("/next")))
         }
     }
 }
@@ -33,7 +33,7 @@ private final class HastyServer: Sendable {
     private let stops = Tally()
     private let thread: JoinableThread
 
-    init(_ answer: Data) throws {
+    init(_ response: Data) throws {
         let listener = try Socket.listening(port: 0)
         let wakeUp = try WakeUp(orThrow: .mockServer)
         let stops = stops
@@ -46,7 +46,7 @@ private final class HastyServer: Sendable {
                 wakeUp.wait(for: listener.descriptor, milliseconds: -1)
                 guard case .client(let socket) = listener.accepted() else { continue }
                 _ = socket.receive(into: &buffer)
-                _ = socket.send(answer)
+                _ = socket.send(response)
                 socket.resetAtRelease()
                 socket.release()
             }

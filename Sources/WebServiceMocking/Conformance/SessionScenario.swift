@@ -18,7 +18,8 @@ public import WebServiceCore
 public struct SessionScenario: Sendable, CustomStringConvertible {
     /// All scenarios, with distinct names.
     public static let all: [SessionScenario] =
-        requests + answers + framings + connections + surplus + uploads + lifecycles + timeOuts + faults + hostileHeads
+        requests + responses + framings + connections + surplus + uploads + lifecycles + timeOuts + faults
+        + hostileHeads
         + codings + limits + streams
 
     /// The guarantee, as a sentence.
@@ -27,13 +28,14 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
     /// A Boolean value that indicates whether the scenario requires connections.
     ///
     /// Such a scenario does not apply to a session that sends no bytes.
-    public let needsWire: Bool
+    public let requiresSocket: Bool
 
     private let play: @Sendable (ScenarioStage) async throws -> Void
 
-    init(_ name: String, needsWire: Bool = false, _ play: @escaping @Sendable (ScenarioStage) async throws -> Void) {
+    init(_ name: String, requiresSocket: Bool = false, _ play: @escaping @Sendable (ScenarioStage) async throws -> Void)
+    {
         self.name = name
-        self.needsWire = needsWire
+        self.requiresSocket = requiresSocket
         self.play = play
     }
 
@@ -43,8 +45,8 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
     /// Runs the scenario with a session.
     ///
     /// For a ``MockSession`` no server is started. Instead, the scenario adds stubs to the mock for
-    /// a host name that is unique to this run; they are not removed. A scenario with ``needsWire``
-    /// then returns immediately.
+    /// a host name that is unique to this run; they are not removed. A scenario with
+    /// ``requiresSocket`` then returns immediately.
     ///
     /// - Parameters:
     ///   - session: The session. It must be able to connect to 127.0.0.1 and must not follow
@@ -64,14 +66,14 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
     ///   - mock: The mock that responds to its requests; see ``run(over:limit:)``.
     ///   - limit: The maximum duration to wait for an expected event.
     /// - Throws: ``Failure`` if the session does not behave as guaranteed.
-    public func run(over session: any Session, answeredBy mock: MockSession, limit: Duration = .seconds(10))
+    public func run(over session: any Session, stubbedBy mock: MockSession, limit: Duration = .seconds(10))
         async throws
     {
         try await run(over: session, mock: mock, limit: limit)
     }
 
     private func run(over session: any Session, mock: MockSession?, limit: Duration) async throws {
-        if mock != nil, needsWire { return }
+        if mock != nil, requiresSocket { return }
         let stage = try ScenarioStage(name, session, mock, limit: limit)
         do {
             try await play(stage)

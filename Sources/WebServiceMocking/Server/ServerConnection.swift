@@ -9,7 +9,7 @@ struct ServerConnection: Sendable {
     let socket: Socket
     let fault: ConnectionFault?
     var limits = RequestParser.Limits()
-    let answer: @Sendable (ReceivedRequest) -> MockResponse
+    let respond: @Sendable (ReceivedRequest) -> MockResponse
     let early: @Sendable (RequestHead) -> EarlyRoute
 
     /// Serves the client until either side ends the connection. The caller releases the descriptor.
@@ -45,7 +45,7 @@ struct ServerConnection: Sendable {
             case nil:
                 if let ending = ending(afterBodyBytes: parser.bodyByteCount) { return ending }
                 if let head = parser.takeIncompleteHead(), case .response(let response) = early(head) {
-                    let ending = send(response, answering: head)
+                    let ending = send(response, to: head)
                     return ending == .keepAlive ? .close : ending
                 }
                 let count = socket.receive(into: &buffer)
@@ -56,11 +56,11 @@ struct ServerConnection: Sendable {
                 guard socket.send(Data("HTTP/1.1 100 Continue\r\n\r\n".utf8)) else { return .disconnect }
             case .request(let request):
                 if let ending = ending(afterBodyBytes: request.body.count) { return ending }
-                let ending = send(answer(request), answering: request.head)
+                let ending = send(respond(request), to: request.head)
                 if ending == .silence { while socket.receive(into: &buffer) > 0 {} }
                 if ending != .keepAlive { return ending }
             case .violation(let violation):
-                return send(MockResponse(statusCode: violation.status, text: violation.reason), answering: nil)
+                return send(MockResponse(statusCode: violation.status, text: violation.reason), to: nil)
             }
         }
     }
@@ -74,16 +74,16 @@ struct ServerConnection: Sendable {
         }
     }
 
-    private func send(_ response: MockResponse, answering request: RequestHead?) -> ResponseMessage.Ending {
+    private func send(_ response: MockResponse, to request: RequestHead?) -> ResponseMessage.Ending {
         do {
-            let message = try response.message(answering: request)
+            let message = try response.message(to: request)
             if response.delay > .zero { socket.pause(for: response.delay) }
             guard write(message) else { return .disconnect }
             response.surplus?(socket)
             return message.ending
         } catch {
             // This response is always valid.
-            return send(MockResponse(statusCode: 500, text: "\(error)"), answering: request)
+            return send(MockResponse(statusCode: 500, text: "\(error)"), to: request)
         }
     }
 

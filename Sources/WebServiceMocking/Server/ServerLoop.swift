@@ -110,7 +110,7 @@ final class ServerLoop: Sendable {
         let connection = ServerConnection(
             number: number, socket: socket, fault: fault,
             limits: isRecording ? RequestParser.Limits() : RequestParser.Limits(body: 64 << 10),
-            answer: isRecording ? answer : unrecordedAnswer, early: early)
+            respond: isRecording ? response : unrecordedResponse, early: early)
         do {
             let thread = try JoinableThread(orThrow: .mockServer) { [self] in
                 Self.$current.withValue(self) { connection.serve() }
@@ -138,12 +138,12 @@ final class ServerLoop: Sendable {
         return route.response.map(EarlyRoute.response) ?? .silence
     }
 
-    private func unrecordedAnswer(_ request: ReceivedRequest) -> MockResponse {
+    private func unrecordedResponse(to request: ReceivedRequest) -> MockResponse {
         guard let handler = state.withLock({ $0.fallback }) else { return MockResponse(statusCode: 500) }
         do { return try handler(request) } catch { return MockResponse(statusCode: 500) }
     }
 
-    private func answer(_ request: ReceivedRequest) -> MockResponse {
+    private func response(to request: ReceivedRequest) -> MockResponse {
         let arrival = stubTable.receive(request)
         do {
             guard let match = stubTable.match(request, arrival) else {

@@ -13,7 +13,7 @@ final class MockDataTask: DataTask, AlarmTarget {
     typealias Completion = @Sendable (Result, _ trailers: Headers) -> Void
 
     /// A result, and the delay after which it is delivered.
-    struct Answer: Sendable {
+    struct Outcome: Sendable {
         var result: Result
         var trailers = Headers()
         var delay = Duration.zero
@@ -52,7 +52,7 @@ final class MockDataTask: DataTask, AlarmTarget {
     private let shared: Mutex<State>
     private let clock: TaskClock
     private let delivery: BodyDelivery?
-    private let send: @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Answer)
+    private let send: @Sendable () throws -> (timeout: Duration, outcome: @Sendable () -> Outcome)
 
     /// Creates a suspended task.
     ///
@@ -64,7 +64,7 @@ final class MockDataTask: DataTask, AlarmTarget {
     ///     determines the result in the background, or throws the error of the request.
     init(
         clock: TaskClock, delivery: BodyDelivery? = nil, completion: @escaping Completion,
-        send: @escaping @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Answer)
+        send: @escaping @Sendable () throws -> (timeout: Duration, outcome: @Sendable () -> Outcome)
     ) {
         shared = Mutex(State(completion: completion))
         self.clock = clock
@@ -78,19 +78,19 @@ final class MockDataTask: DataTask, AlarmTarget {
 
     func resume() {
         guard shared.withLock({ $0.start() }) else { return }
-        let answer: @Sendable () -> Answer
+        let outcome: @Sendable () -> Outcome
         do {
             let sent = try send()
-            answer = sent.answer
+            outcome = sent.outcome
             schedule(after: sent.timeout, self)
         } catch {
-            answer = { Answer(result: (nil, nil, error)) }
+            outcome = { Outcome(result: (nil, nil, error)) }
         }
         clock.async { [self] in
             guard state == .running else { return }
-            let answer = answer()
-            guard answer.delay > .zero else { return deliver(answer) }
-            schedule(after: answer.delay, DelayedAnswer(task: self, answer: answer))
+            let outcome = outcome()
+            guard outcome.delay > .zero else { return deliver(outcome) }
+            schedule(after: outcome.delay, DelayedOutcome(task: self, outcome: outcome))
         }
     }
 
@@ -99,15 +99,15 @@ final class MockDataTask: DataTask, AlarmTarget {
         if !shared.withLock({ $0.watch(alarm) }) { clock.cancel(alarm) }
     }
 
-    fileprivate func deliver(inBackground answer: Answer) {
-        clock.async { [self] in deliver(answer) }
+    fileprivate func deliver(inBackground outcome: Outcome) {
+        clock.async { [self] in deliver(outcome) }
     }
 
-    private func deliver(_ answer: Answer) {
-        let result = answer.result
-        if result.2 is NoAnswer { return }  // completed by the timeout or by cancel()
-        if let chunks = result.2 as? MockChunks { return deliver(chunks, result.1, answer.trailers) }
-        end(.completed)?(result, answer.trailers)
+    private func deliver(_ outcome: Outcome) {
+        let result = outcome.result
+        if result.2 is NoResponse { return }  // completed by the timeout or by cancel()
+        if let chunks = result.2 as? MockChunks { return deliver(chunks, result.1, outcome.trailers) }
+        end(.completed)?(result, outcome.trailers)
     }
 
     /// Iterates the sequence of a body.
@@ -172,15 +172,15 @@ final class MockDataTask: DataTask, AlarmTarget {
 }
 
 /// Delivers the result of a task when its delay has passed.
-private final class DelayedAnswer: AlarmTarget {
+private final class DelayedOutcome: AlarmTarget {
     private let task: MockDataTask
-    private let answer: MockDataTask.Answer
+    private let outcome: MockDataTask.Outcome
 
-    init(task: MockDataTask, answer: MockDataTask.Answer) {
-        (self.task, self.answer) = (task, answer)
+    init(task: MockDataTask, outcome: MockDataTask.Outcome) {
+        (self.task, self.outcome) = (task, outcome)
     }
 
-    func ring() { task.deliver(inBackground: answer) }
+    func ring() { task.deliver(inBackground: outcome) }
 }
 
 /// The bytes of a body that is delivered as a whole.

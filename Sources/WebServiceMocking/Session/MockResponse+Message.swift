@@ -42,39 +42,39 @@ extension MockResponse {
     ///   connection is closed.
     /// - Throws: ``failure``, or an error that names the part of the response that cannot be
     ///   written.
-    func message(answering request: RequestHead?) throws -> ResponseMessage {
+    func message(to request: RequestHead?) throws -> ResponseMessage {
         switch wire {
         case .raw(let bytes): return ResponseMessage(bytes: bytes, ending: surplus == nil ? .close : .keepAlive)
         case .disconnect: return ResponseMessage(ending: .disconnect)
-        case .noAnswer: return ResponseMessage(ending: .silence)
-        case .cut(let count): return try wholeMessage(answering: request).prefix(count, .close)
-        case .reset(let count): return try wholeMessage(answering: request).prefix(count, .reset)
-        case .stall(let count): return try wholeMessage(answering: request).prefix(count, .silence)
+        case .noResponse: return ResponseMessage(ending: .silence)
+        case .cut(let count): return try wholeMessage(to: request).prefix(count, .close)
+        case .reset(let count): return try wholeMessage(to: request).prefix(count, .reset)
+        case .stall(let count): return try wholeMessage(to: request).prefix(count, .silence)
         case .drip(let size, let pause):
-            var message = try wholeMessage(answering: request)
+            var message = try wholeMessage(to: request)
             message.drip = (max(size, 1), pause)
             return message
         case .throttle(let rate):
             let size = max(rate / 100, 1)
-            var message = try wholeMessage(answering: request)
+            var message = try wholeMessage(to: request)
             message.drip = (size, .seconds(Double(size) / Double(max(rate, 1))))
             return message
         case .surplus(let bytes):
-            var message = try wholeMessage(answering: request)
+            var message = try wholeMessage(to: request)
             message.bytes += bytes
             return message
         case .halfClose:
-            var message = try wholeMessage(answering: request)
+            var message = try wholeMessage(to: request)
             message.ending = .halfClose
             return message
-        case .fixedLength, .chunked, .untilClose, .endless, .invalidChunk: return try wholeMessage(answering: request)
+        case .fixedLength, .chunked, .untilClose, .endless, .invalidChunk: return try wholeMessage(to: request)
         }
     }
 
-    private func wholeMessage(answering request: RequestHead?) throws -> ResponseMessage {
+    private func wholeMessage(to request: RequestHead?) throws -> ResponseMessage {
         if let failure { throw failure }
         let hasContent = hasContent(for: request?.method.rawValue ?? "GET")
-        let framing = framing(answering: request)
+        let framing = framing(to: request)
         let ownFraming = headers.fields.filter {
             $0.name.equalsIgnoringASCIICase("Content-Length") || $0.name.equalsIgnoringASCIICase("Transfer-Encoding")
         }
@@ -107,7 +107,7 @@ extension MockResponse {
     /// The field that delimits the body.
     ///
     /// `nil` if the status or the end of the connection delimits it (RFC 9112, section 6.3).
-    private func framing(answering request: RequestHead?) -> Headers.Field? {
+    private func framing(to request: RequestHead?) -> Headers.Field? {
         switch (statusCode, wire) {
         case (100..<200, _), (204, _), (304, _): nil
         case (205, _): Headers.Field(name: "Content-Length", value: "0")

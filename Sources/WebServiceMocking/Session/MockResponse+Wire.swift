@@ -33,7 +33,7 @@ extension MockResponse {
         /// ```
         case raw(Data)
         /// No bytes. The connection stays open until the client closes it or the server stops.
-        case noAnswer
+        case noResponse
         /// No bytes. The connection is closed immediately.
         case disconnect
         /// The first bytes, followed by an orderly close of the connection.

@@ -46,7 +46,7 @@ public struct MockResponse: Sendable {
     /// A ``MockSession`` delivers the body as a whole, and fails as a real session does. With
     /// ``Wire/disconnect``, and with ``Wire/cut(after:)`` and ``Wire/reset(after:)`` before the end
     /// of the response, the error is `URLError.networkConnectionLost`; a stream receives the bytes
-    /// before it. With ``Wire/noAnswer``, and with ``Wire/stall(after:)`` before the end of the
+    /// before it. With ``Wire/noResponse``, and with ``Wire/stall(after:)`` before the end of the
     /// response, it is `URLError.timedOut` after the timeout. With ``Wire/endless``, it is
     /// `WebServiceError.Code.responseTooLarge` if the request has a limit, and otherwise
     /// `URLError.timedOut`. With ``Wire/invalidChunk`` it is `URLError.badServerResponse`. The
@@ -188,13 +188,13 @@ extension MockResponse: MockableDataTaskResult {
         case .fixedLength, .chunked, .untilClose, .drip, .throttle, .surplus, .halfClose, .raw:
             if hasContent, let chunks = chunks ?? writer.map(MockChunks.init) { return (nil, response, chunks) }
             return (body, response, nil)
-        case .noAnswer, .endless: return (nil, nil, NoAnswer())
+        case .noResponse, .endless: return (nil, nil, NoResponse())
         case .disconnect: return (nil, nil, URLError(.networkConnectionLost))
         case .invalidChunk: return (body, response, hasContent ? URLError(.badServerResponse) : nil)
         case .cut(let count), .reset(let count), .stall(let count):
             guard let missing = missingBytes(after: count, request.sentMethod) else { return (body, response, nil) }
             var error: any Error = URLError(.networkConnectionLost)
-            if case .stall = wire { error = NoAnswer() }
+            if case .stall = wire { error = NoResponse() }
             return missing <= body.count ? (body.dropLast(missing), response, error) : (nil, nil, error)
         }
     }
@@ -204,7 +204,7 @@ extension MockResponse: MockableDataTaskResult {
         var whole = self
         whole.wire = .fixedLength
         let head = RequestHead(method: Request.Method(rawValue: method), target: "/")
-        guard let bytes = try? whole.message(answering: head).bytes.count else { return nil }  // a complete 500
+        guard let bytes = try? whole.message(to: head).bytes.count else { return nil }  // a complete 500
         return count < bytes ? bytes - max(count, 0) : nil
     }
 
@@ -218,7 +218,7 @@ extension MockResponse: MockableDataTaskResult {
 }
 
 /// The result of a stub that does not respond.
-struct NoAnswer: Error {}
+struct NoResponse: Error {}
 
 extension [MockResponse] {
     /// Returns the response to a call, counted from 1; the last one is repeated.

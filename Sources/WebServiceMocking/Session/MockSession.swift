@@ -94,23 +94,23 @@ public final class MockSession: MockableSession, StreamingSession {
         }
     }
 
-    private func send(_ request: any URLRequestEncodable) throws -> (Duration, @Sendable () -> MockDataTask.Answer) {
+    private func send(_ request: any URLRequestEncodable) throws -> (Duration, @Sendable () -> MockDataTask.Outcome) {
         let sent = try SentRequest(request)
         let arrival = stubTable.receive(sent)
         return (
             sent.timeout,
             { [stubTable] in
                 do {
-                    return try Self.answer(to: sent, arrival, stubTable)
+                    return try Self.outcome(of: sent, arrival, stubTable)
                 } catch {
-                    return MockDataTask.Answer(result: (nil, nil, error))
+                    return MockDataTask.Outcome(result: (nil, nil, error))
                 }
             }
         )
     }
 
-    private static func answer(to sent: SentRequest, _ arrival: StubTable.Arrival, _ stubs: StubTable) throws
-        -> MockDataTask.Answer
+    private static func outcome(of sent: SentRequest, _ arrival: StubTable.Arrival, _ stubs: StubTable) throws
+        -> MockDataTask.Outcome
     {
         let request = try sent.readingBody()
         if request.hasFileBody { stubs.replace(arrival.number, with: request) }
@@ -132,7 +132,7 @@ public final class MockSession: MockableSession, StreamingSession {
         }
         if let response, !response.trailers.isEmpty { _ = try response.lastChunk() }  // as a server would write them
         let triple = limited(result.dataTaskResult(request: request.request), length: response?.data.count, to: request)
-        return MockDataTask.Answer(
+        return MockDataTask.Outcome(
             result: triple, trailers: response?.trailers ?? [:], delay: response?.delay ?? .zero)
     }
 
@@ -143,7 +143,11 @@ public final class MockSession: MockableSession, StreamingSession {
     {
         guard let maximum = request.maximumResponseBytes else { return result }
         let response = result.1
-        let tooLarge: @Sendable () -> WebServiceError = { .tooLarge(maximum, Request(request.request), response) }
+        let tooLarge: @Sendable () -> WebServiceError = {
+            .tooLarge(
+                maximum, Request(request.request),
+                response.map { Response(data: Data(), head: ResponseHead($0), source: .mock) })
+        }
         if let chunks = result.2 as? MockChunks {
             return (nil, response, MockChunks(maximum: maximum, tooLarge: tooLarge, produce: chunks.produce))
         }

@@ -31,16 +31,16 @@ extension MockableSession {
     ///   - filePath: The path of that file.
     ///   - line: The line in that file.
     ///   - column: The column in that line.
-    ///   - answer: Returns the result. Called on a background queue, concurrently for different
+    ///   - responder: Returns the result. Called on a background queue, concurrently for different
     ///     requests. An error that it throws is the error of the request.
     @discardableResult
     public func addStub(
         requestMatcher: @escaping MockSession.Matcher = { _ in true }, fileID: String = #fileID,
         filePath: String = #filePath, line: Int = #line, column: Int = #column,
-        answer: @escaping @Sendable (_ request: any URLRequestEncodable) throws -> any MockableDataTaskResult
+        responder: @escaping @Sendable (_ request: any URLRequestEncodable) throws -> any MockableDataTaskResult
     ) -> Stub {
         add(
-            .encodable(requestMatcher), .result(ComputedResult(compute: answer)), fileID, filePath, line, column)
+            .encodable(requestMatcher), .result(ComputedResult(compute: responder)), fileID, filePath, line, column)
     }
 
     /// The same as ``addStub(_:requestMatcher:fileID:filePath:line:column:)``.

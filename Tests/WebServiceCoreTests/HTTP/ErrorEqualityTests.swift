@@ -10,7 +10,7 @@ struct ErrorEqualityTests {
     static let codes: [WebServiceError.Code] = [
         .invalidURL, .invalidMethod, .invalidHeader, .encoding, .decoding, .emptyResponse, .unacceptableStatus,
         .unexpectedContentType,
-        .responseTooLarge, .deadline, .tooManyMessages, .noStub, .noEndpoint, .duplicateRequest, .unexpectedOutput,
+        .responseTooLarge, .deadline, .tooManyAttempts, .noStub, .noEndpoint, .duplicateRequest, .unexpectedOutput,
         .noStoredData,
         .authenticationFailed, .tooManyRedirects,
     ]

@@ -126,7 +126,8 @@ struct HostileHeadTests {
         #expect(lines.values.joined().utf8.count < 12 * HostileHead.size)
         #expect(processorTime { lines.add(headers.description) } < Self.limit)
         let error = WebServiceError(
-            .unacceptableStatus, "the status is 200", response: response, body: Data(headers.description.utf8))
+            .unacceptableStatus, "the status is 200",
+            response: Response(data: Data(headers.description.utf8), urlResponse: response))
         var text = ""
         #expect(processorTime { text = printed(error) } < Self.limit)
         #expect(text.utf8.count < 8_192)

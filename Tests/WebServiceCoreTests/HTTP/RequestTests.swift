@@ -50,9 +50,9 @@ import Testing
             url: url, statusCode: 401, httpVersion: nil, headerFields: ["Set-Cookie": "s3cret"])
         for request in try requestsWithSecrets() {
             let error = WebServiceError(
-                .decoding, "no JSON", request: request, response: response, body: Data("s3cret".utf8),
-                underlying: TestError(name: "s3cret")
-            )
+                .decoding, "no JSON", request: request,
+                response: Response(data: Data("s3cret".utf8), urlResponse: response),
+                underlying: TestError(name: "s3cret"))
             #expect(!printed(error).contains("s3cret"))
             #expect(error.description == "decoding: no JSON" + (request.url == nil ? "" : " (\(request))"))
             #expect(error.debugDescription == error.description)

@@ -17,7 +17,7 @@ struct AuthenticationRefreshTests {
         HandSession { exchange in
             let isAccepted =
                 exchange.request.urlRequestValue.value(forHTTPHeaderField: "Authorization") == "Bearer \(token)"
-            DispatchQueue.global().async { exchange.answer(status: isAccepted ? 200 : 401) }
+            DispatchQueue.global().async { exchange.respond(status: isAccepted ? 200 : 401) }
         }
     }
 
@@ -59,8 +59,8 @@ struct AuthenticationRefreshTests {
         let session = HandSession { exchange in
             switch exchange.request.urlRequestValue.url?.path {
             case "/v1/token" where status == 0: exchange.completion(nil, nil, URLError(.timedOut))
-            case "/v1/token": exchange.answer(body, status: status)
-            default: exchange.answer("", status: 401)
+            case "/v1/token": exchange.respond(body, status: status)
+            default: exchange.respond("", status: 401)
             }
         }
         let service = WebService.make(session)

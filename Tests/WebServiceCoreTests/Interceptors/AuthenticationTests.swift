@@ -35,7 +35,7 @@ private final class TokenServer: Session {
                 state.seen.append(token)
                 return token == state.accepted.map { "Bearer \($0)" }
             }
-            DispatchQueue.global().async { exchange.answer("{}", status: isAccepted ? 200 : self.status) }
+            DispatchQueue.global().async { exchange.respond("{}", status: isAccepted ? 200 : self.status) }
             arrivals.add(())
         }.dataTask(request: request, completion: completion)
     }
@@ -222,15 +222,15 @@ struct AuthenticationTests {
         let done = Collected<Int>()
         let tasks = (0..<2).map { index in service.GET("/\(index)").response { _, _ in done.add(index) }.resume() }
         let first = await hand.exchanges.wait(for: 2)
-        first[0].answer(status: 401)
+        first[0].respond(status: 401)
         let replay = await hand.exchanges.wait(for: 3)[2]
         #expect(replay.request.urlRequestValue.value(forHTTPHeaderField: "Authorization") == "Bearer t2")
-        replay.answer()
+        replay.respond()
         await done.wait()
-        first[1].answer(status: 401)
+        first[1].respond(status: 401)
         let late = await hand.exchanges.wait(for: 4)[3]
         #expect(late.request.urlRequestValue.value(forHTTPHeaderField: "Authorization") == "Bearer t2")
-        late.answer()
+        late.respond()
         await done.wait(for: 2)
         #expect(issuer.refreshes == 1)
         // The requests of the two tasks are sent in any order.
@@ -300,6 +300,20 @@ struct AuthenticationTests {
             $0.request.urlRequestValue.value(forHTTPHeaderField: "Authorization")
         }
         #expect(sent == ["Bearer t1", nil])
+    }
+
+    @Test("A request to another origin reads no credential and causes no refresh", .covers("C-58"))
+    func requestElsewhere() async throws {
+        let (issuer, reads) = (Issuer(), Collected<Void>())
+        let expired = Date(timeIntervalSince1970: 0)
+        let source = TokenSource({
+            reads.add(())
+            return .bearer("t1", expires: expired)
+        }) { _ in issuer.next() }
+        let service = service(HandSession(text: "x", status: 401), Authentication(source))
+        #expect(try await service.GET("https://other/x").data().response.status == 401)
+        #expect(reads.values.isEmpty)
+        #expect(issuer.refreshes == 0)
     }
 
     @Test("If a proactive refresh fails, an unexpired credential is sent, and an expired one fails the request")
@@ -442,7 +456,7 @@ struct AuthenticationTests {
         let exchange = await hand.exchanges.wait()[0]
         authentication.clear()
         authentication.update(.bearer("other account"))
-        exchange.answer(status: 401)
+        exchange.respond(status: 401)
         #expect(code(await task.result) == .authenticationFailed)
         #expect(hand.exchanges.values.count == 1)
     }
@@ -456,7 +470,7 @@ struct AuthenticationTests {
         let task = service.GET("/x").data()
         task.resume()
         let exchange = await hand.exchanges.wait()[0]
-        exchange.answer(status: 503)
+        exchange.respond(status: 503)
         await eventually { clock.pending >= 2 }  // the deadline and the pause before the next attempt
         authentication.clear()
         clock.advance(by: .seconds(60))

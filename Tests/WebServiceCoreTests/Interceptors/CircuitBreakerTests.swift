@@ -66,7 +66,7 @@ struct CircuitBreakerTests {
         let session = HandSession()
         let service = service(session, CircuitBreaker(maximumFailures: 1, openDuration: .seconds(10)))
         let first = service.GET("/a").data().resume()
-        await session.exchanges.wait().last?.answer(status: 500)
+        await session.exchanges.wait().last?.respond(status: 500)
         _ = await first.result
         clock.advance(by: .seconds(10))
         let cancelled = service.GET("/b").data().resume()
@@ -82,10 +82,10 @@ struct CircuitBreakerTests {
             trial = service.GET("/c").data().resume()
         }
         #expect(await refusal(service) == .zero)
-        session.exchanges.values[2].answer()
+        session.exchanges.values[2].respond()
         #expect(try await trial.response.status == 200)
         let after = service.GET("/d").data().resume()
-        await session.exchanges.wait(for: 4).last?.answer()
+        await session.exchanges.wait(for: 4).last?.respond()
         #expect(try await after.response.status == 200)
         #expect(trial.timeline.events.filter { $0.kind == .circuit }.map(\.detail) == ["closed"])
     }
@@ -95,10 +95,10 @@ struct CircuitBreakerTests {
         let session = HandSession()
         let service = service(session, CircuitBreaker(maximumFailures: 1, openDuration: .seconds(10)))
         let tasks = (0..<2).map { service.GET("/\($0)").data().validateNothing().resume() }
-        await session.exchanges.wait(for: 2).last?.answer(status: 500)
+        await session.exchanges.wait(for: 2).last?.respond(status: 500)
         await eventually { tasks.contains { $0.settled != nil } }
         clock.advance(by: .seconds(5))
-        session.exchanges.values[0].answer(status: status)
+        session.exchanges.values[0].respond(status: status)
         for task in tasks { _ = await task.result }
         #expect(await refusal(service) == .seconds(5))
         #expect(tasks.flatMap { $0.timeline.events.filter { $0.kind == .circuit }.map(\.detail) } == ["opened"])

@@ -158,7 +158,7 @@ struct RetryPolicyTests {
         clock.advance(by: .seconds(3))
         let exchanges = await session.exchanges.wait(for: 2)
         #expect(exchanges[0].log.contains("cancel"))
-        exchanges[1].answer("second")
+        exchanges[1].respond("second")
         #expect(try await task.value == "second")
         let silent = service.GET("/y").string().resume()
         for count in 3...4 {
@@ -296,8 +296,8 @@ struct RetryPolicyTests {
         task.resume()
         let first = await hand.exchanges.wait()[0]
         clock.advance(by: .seconds(seconds))
-        first.answer(status: 503)
-        if attempts == 2 { (await hand.exchanges.wait(for: 2)[1]).answer() }
+        first.respond(status: 503)
+        if attempts == 2 { (await hand.exchanges.wait(for: 2)[1]).respond() }
         _ = await task.result
         #expect(hand.exchanges.values.count == attempts)
         let expected =

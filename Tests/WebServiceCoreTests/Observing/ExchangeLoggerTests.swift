@@ -225,7 +225,7 @@ struct ExchangeLoggerTests {
             entered.add(entry.text)
             _ = gate.wait(timeout: .now() + 50)
         }
-        let session = HandSession { exchange in DispatchQueue.global().async { exchange.answer("[1]") } }
+        let session = HandSession { exchange in DispatchQueue.global().async { exchange.respond("[1]") } }
         let service = WebService.make(session, timekeeper: nil)
         service.observers = [logger]
         let slow = service.GET("/slow").string()

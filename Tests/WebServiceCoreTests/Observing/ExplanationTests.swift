@@ -27,7 +27,7 @@ struct ExplanationTests {
         let clock = ManualTimekeeper()
         let session = HandSession { exchange in
             clock.advance(by: .milliseconds(12))
-            exchange.answer("abc")
+            exchange.respond("abc")
         }
         let task = WebService.make(session, timekeeper: clock).GET("/x?token=canary")
         #expect(lines(task) == ["The task was not resumed."])
@@ -120,8 +120,8 @@ struct ExplanationTests {
         let first = service.perform(Get()).resume()
         let joined = service.perform(Get(), duplicates: .join).resume()
         let queued = service.perform(Get(), duplicates: .queue).resume()
-        await session.exchanges.wait()[0].answer("a")
-        await session.exchanges.wait(for: 2)[1].answer("b")
+        await session.exchanges.wait()[0].respond("a")
+        await session.exchanges.wait(for: 2)[1].respond("b")
         _ = try await (first.value, joined.value, queued.value)
         await service.finishStoring()
         let id = try #require(recorder.exchanges.first?.id)

@@ -34,6 +34,25 @@ struct RedactionNamesTests {
         #expect(Redaction.standard.isSecret(key: name) == isSecret)
     }
 
+    @Test("A name with the prefix X- is that of a parameter like the name without it", .covers("C-360"))
+    func prefix() {
+        #expect(SecretName("X-Key") == SecretName("key"))
+        #expect(SecretName("X-Code") == SecretName("code"))
+        #expect(SecretName("X-Sid") == SecretName("sid"))
+        #expect(SecretName("X-Key") != .harmless)
+    }
+
+    @Test("In text, an object or a list under a secret name is secret as a whole", .covers("C-360"))
+    func nesting() {
+        for value in [#"{"a":{"b":1},"c":"canary"}"#, #"[[1],["canary"]]"#, #"{"a":["x"],"c":{"d":"canary"}}"#] {
+            let text =
+                Redaction.standard.body(
+                    Data(#"got {"password":\#(value),"name":"ale"}"#.utf8), contentType: "text/plain") ?? ""
+            #expect(!text.contains("canary"))
+            #expect(text.contains("ale"))
+        }
+    }
+
     @Test(
         "Numbers, Booleans and null are no secrets in JSON, and lists and objects are searched", .covers("C-361"),
         arguments: [

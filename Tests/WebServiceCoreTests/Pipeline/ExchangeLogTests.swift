@@ -14,9 +14,9 @@ struct ExchangeLogTests {
     func requestLimit() throws {
         let log = ExchangeLog(TaskClock(clock))
         let request = try Request(url: "https://h/").encode()
-        for _ in 0..<SessionTask.maximumMessages { try log.willSend(request) }
-        #expect { try log.willSend(request) } throws: { ($0 as? WebServiceError)?.code == .tooManyMessages }
-        #expect(log.record.attempts == SessionTask.maximumMessages)
+        for _ in 0..<SessionTask.maximumAttempts { try log.willSend(request) }
+        #expect { try log.willSend(request) } throws: { ($0 as? WebServiceError)?.code == .tooManyAttempts }
+        #expect(log.record.attempts == SessionTask.maximumAttempts)
     }
 
     @Test(

@@ -146,7 +146,7 @@ struct InterceptorTests {
         task.cancel()
         #expect(await errors.wait() == [.cancelled])
         #expect(await ended.wait() == ["true"])
-        exchange.answer("late")
+        exchange.respond("late")
         #expect(exchange.log == ["resume", "cancel"])
         #expect(errors.values.count == 1)
     }
@@ -182,8 +182,8 @@ struct InterceptorTests {
         ]
         let result = await service.GET("/x").data().result
         let error = #expect(throws: WebServiceError.self) { try result.get() }
-        #expect(error?.code == .tooManyMessages)
-        #expect(session.exchanges.values.count == SessionTask.maximumMessages)
+        #expect(error?.code == .tooManyAttempts)
+        #expect(session.exchanges.values.count == SessionTask.maximumAttempts)
     }
 
     @Test("Without interceptors, a response is handled synchronously in the completion of the session")

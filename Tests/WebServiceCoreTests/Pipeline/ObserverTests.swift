@@ -26,7 +26,7 @@ struct ObserverTests {
         clock.advance(by: .seconds(1))
         task.resume()
         clock.advance(by: .seconds(2))
-        await session.exchanges.wait()[0].answer("abc")
+        await session.exchanges.wait()[0].respond("abc")
         #expect(try await task.value == Data("abc".utf8))
         #expect(
             recorder.lines() == [
@@ -226,7 +226,7 @@ struct ObserverTests {
         task.resume()
         let exchange = await session.exchanges.wait()[0]
         task.cancel()
-        exchange.answer()
+        exchange.respond()
         _ = await task.result
         #expect(
             recorder.lines() == [
@@ -366,7 +366,7 @@ struct ObserverTests {
         let second = service.GET("/2").data()
         second.resume()
         service.observers = []
-        for exchange in await session.exchanges.wait(for: 2) { exchange.answer() }
+        for exchange in await session.exchanges.wait(for: 2) { exchange.respond() }
         _ = try await (first.value, second.value)
         #expect(recorder.exchanges.map(\.name) == ["GET https://h/v1/2"])
         #expect(recorder.events.values.count == 5)
@@ -402,7 +402,7 @@ struct ObserverTests {
 
     @Test("The events of many concurrent exchanges are in order for each of them")
     func concurrent() async throws {
-        let session = HandSession { exchange in DispatchQueue.global().async { exchange.answer("x") } }
+        let session = HandSession { exchange in DispatchQueue.global().async { exchange.respond("x") } }
         let service = service(session, timekeeper: nil)
         await withTaskGroup(of: Void.self) { group in
             for index in 0..<200 {

@@ -346,7 +346,7 @@ struct ServicePassthroughDelegateTests {
             url: url, statusCode: 307, httpVersion: "HTTP/1.1", headerFields: ["Location": "/y"])
         for _ in 0..<2 { session.exchanges.values[0].completion(Data(), redirect, nil) }
         #expect(session.exchanges.values.count == 2)
-        for _ in 0..<2 { session.exchanges.values[1].answer() }
+        for _ in 0..<2 { session.exchanges.values[1].respond() }
         let response = try await task.response
         #expect(response.status == 200)
         #expect(response.redirects == [url])

@@ -130,7 +130,7 @@ struct WireTests {
         }
         first.completion(nil, nil, URLError(.networkConnectionLost))
         #expect(session.exchanges.values.count == 2)
-        session.exchanges.values[1].answer("second", status: 203)
+        session.exchanges.values[1].respond("second", status: 203)
         let response = try await task.response
         #expect(response.status == 203)
         #expect(response.data == Data("second".utf8))

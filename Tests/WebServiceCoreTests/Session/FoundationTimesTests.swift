@@ -50,7 +50,7 @@ struct FoundationTimesTests {
 
     @Test("Extreme time values of Authentication neither trap nor cause a loop", .covers("M-27"), arguments: values)
     func authentication(seconds: Double) async {
-        let session = HandSession { $0.answer(status: 401) }
+        let session = HandSession { $0.respond(status: 401) }
         let service = WebService.make(
             session, timekeeper: TestTimekeeper(date: { Date(timeIntervalSince1970: seconds) }))
         let authentication = Authentication(

@@ -17,8 +17,8 @@ final class HandEndpoint: ServiceEndpoint {
 
         var wasCancelled: Bool { state.withLock { $0.wasCancelled } }
 
-        func answer(_ text: String) { resume(.success(Data(text.utf8))) }
-        func answer(_ data: any RawDataSource) { resume(.success(data)) }
+        func respond(_ text: String) { resume(.success(Data(text.utf8))) }
+        func respond(_ data: any RawDataSource) { resume(.success(data)) }
         func fail(_ error: any Error) { resume(.failure(error)) }
 
         fileprivate func wait(_ continuation: CheckedContinuation<any RawDataSource, any Error>) {

@@ -54,7 +54,7 @@ final class HandSession: Session {
         func suspend() { calls.withLock { $0.append("suspend") } }
         func cancel() { calls.withLock { $0.append("cancel") } }
 
-        func answer(_ text: String = "", status: Int = 200) {
+        func respond(_ text: String = "", status: Int = 200) {
             completion(Data(text.utf8), HandSession.response(status), nil)
         }
     }
@@ -68,7 +68,7 @@ final class HandSession: Session {
     }
 
     convenience init(text: String, status: Int = 200) {
-        self.init { $0.answer(text, status: status) }
+        self.init { $0.respond(text, status: status) }
     }
 
     func dataTask(

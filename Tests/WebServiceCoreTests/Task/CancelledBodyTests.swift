@@ -17,7 +17,7 @@ struct CancelledBodyTests {
         do {
             let session = MockSession()
             var silence = MockResponse(statusCode: place == .retryPause ? 503 : 200)
-            if place != .retryPause { silence.wire = .noAnswer }
+            if place != .retryPause { silence.wire = .noResponse }
             let answer = silence
             session.addStub { _ in
                 waiting.add(())
@@ -70,7 +70,7 @@ struct CancelledBodyTests {
     func foundation() async throws {
         let listener = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200)
-            response.wire = .noAnswer
+            response.wire = .noResponse
             return response
         }
         let count = 200

@@ -92,7 +92,7 @@ struct MockSoakTests {
             case .connectionLost: return URLError(.networkConnectionLost)
             case .offline: return URLError(.notConnectedToInternet)
             case .noHost: return URLError(.cannotFindHost)
-            case .silent, .deadline, .cancelledInFlight: response.wire = .noAnswer
+            case .silent, .deadline, .cancelledInFlight: response.wire = .noResponse
             case .notJSON: response.data = Data("{".utf8)
             case .tooLong: response.data = Data(count: 101)
             default: break

@@ -22,7 +22,7 @@ struct SessionTaskOutcomeTests {
         task.resume()
         task.cancel()
         task.cancel()
-        session.exchanges.values.first?.answer()
+        session.exchanges.values.first?.respond()
         session.exchanges.values.first?.completion(nil, nil, URLError(.timedOut))
         let drained = Collected<Int>()
         task.metricsCollected { _ in drained.add(1) }
@@ -112,7 +112,7 @@ struct SessionTaskOutcomeTests {
     func nobodyHoldsIt() async {
         let done = Collected<Int>()
         WebService.make(session).GET("/x").response { _, _ in done.add(1) }.resume()
-        session.exchanges.values.first?.answer()
+        session.exchanges.values.first?.respond()
         await done.wait()
     }
 
@@ -122,7 +122,7 @@ struct SessionTaskOutcomeTests {
     func adversarialSession() async {
         let session = HandSession { exchange in
             exchange.completion(nil, nil, URLError(.timedOut))
-            DispatchQueue.concurrentPerform(iterations: 8) { _ in exchange.answer("{}") }
+            DispatchQueue.concurrentPerform(iterations: 8) { _ in exchange.respond("{}") }
         }
         let outcomes = Collected<String>()
         let task = WebService.make(session).GET("/x").response { _, _ in outcomes.add("response") }.responseError { _ in
@@ -145,7 +145,7 @@ struct SessionTaskOutcomeTests {
         task.resume()
         task.suspend()
         #expect(task.state == .suspended)
-        session.exchanges.values.first?.answer()
+        session.exchanges.values.first?.respond()
         #expect(session.exchanges.values.first?.log == ["resume"])
         #expect(done.values.isEmpty)
         task.resume()
@@ -176,7 +176,7 @@ struct SessionTaskOutcomeTests {
         let task = WebService.make(session, timekeeper: clock).GET("/x")
         task.resume()
         #expect(clock.pending == 1)
-        session.exchanges.values.first?.answer()
+        session.exchanges.values.first?.respond()
         #expect(clock.pending == 0)
         #expect(Request.Options().requestDeadline == .seconds(600))
     }

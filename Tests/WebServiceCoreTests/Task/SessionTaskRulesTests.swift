@@ -23,7 +23,7 @@ struct SessionTaskRulesTests {
         task.resume()
         #expect(session.exchanges.values.count == 1)
         #expect(task.state == .running)
-        session.exchanges.values.first?.answer()
+        session.exchanges.values.first?.respond()
         #expect(task.state == .completed)
     }
 
@@ -129,7 +129,7 @@ struct SessionTaskRulesTests {
         }
         task.updateUI { _ in order.add(51) }
         task.resume()
-        session.exchanges.values.first?.answer()
+        session.exchanges.values.first?.respond()
         await order.wait(for: 53)
         for index in 53..<60 { task.response { _, _ in order.add(index) } }
         #expect(await order.wait(for: 60) == Array(0..<60))
@@ -143,7 +143,7 @@ struct SessionTaskRulesTests {
         task.resume()
         DispatchQueue.concurrentPerform(iterations: 10_001) { index in
             if index == 5_000 {
-                session.exchanges.values.first?.answer()
+                session.exchanges.values.first?.respond()
             } else {
                 task.response { _, _ in
                     inside.add(1)
@@ -291,7 +291,7 @@ struct SessionTaskRulesTests {
             .responseError { ($0 as? WebServiceError).map(errors.add) }.resume()
         let error = try #require(await errors.wait().first)
         #expect(error.code.description == code)
-        #expect((error.response as? HTTPURLResponse)?.statusCode == 200)
+        #expect(error.response?.status == 200)
         #expect(error.body == (body.isEmpty ? nil : Data(body.utf8)))
     }
 

@@ -193,7 +193,7 @@ struct SuspendTests {
         task.resume()
         task.suspend()
         #expect(task.state == .suspended)
-        session.exchanges.values.first?.answer()
+        session.exchanges.values.first?.respond()
         #expect(task.state == .suspended)
         #expect(handlers.values.isEmpty)
         #expect(session.exchanges.values.first?.log == ["resume"])
@@ -210,7 +210,7 @@ struct SuspendTests {
         }
         task.resume()
         task.suspend()
-        session.exchanges.values.first?.answer()
+        session.exchanges.values.first?.respond()
         task.cancel()
         #expect(task.state == .suspended)
         #expect(handlers.values.isEmpty)

@@ -107,7 +107,7 @@ struct TaskStateTests {
     @Test("A task that is suspended between two handlers runs the second one after resume", arguments: [false, true])
     func suspendedBetweenHandlers(isOnMain: Bool) {
         var state = make()
-        let second: Handler = isOnMain ? .updateUI { _ in } : .lookAtResponse { _, _ in }
+        let second: Handler = isOnMain ? .updateUI { _ in } : .observeResponse { _, _ in }
         _ = state.add(second)
         _ = state.resume()
         #expect(state.complete(Self.success())?.runsHandlers == true)
@@ -139,7 +139,7 @@ struct TaskStateTests {
         let runsOwn = own.adopt()
         #expect(runsOwn)
         var mixed = make()
-        _ = mixed.add(.lookAtResponse { _, _ in })
+        _ = mixed.add(.observeResponse { _, _ in })
         let runsMixed = mixed.adopt()
         #expect(!runsMixed)
     }
@@ -147,11 +147,11 @@ struct TaskStateTests {
     @Test("Each track admits only the handlers for its result")
     func admission() {
         let success: [Handler] = [
-            .response { _, _ in .empty }, .lookAtResponse { _, _ in }, .responseJSON { _, _ in .empty },
-            .lookAtJSON { _, _ in },
+            .response { _, _ in .empty }, .observeResponse { _, _ in }, .responseJSON { _, _ in .empty },
+            .observeJSON { _, _ in },
             .updateUI { _ in },
         ]
-        let results: [Handler] = [.transform { _ in .empty }, .lookAtValue { _ in }]
+        let results: [Handler] = [.transform { _ in .empty }, .observeValue { _ in }]
         let failure: [Handler] = [.recover { _ in .empty }, .responseError { _ in }, .updateErrorUI { _ in }]
         for handler in success {
             #expect(Track.pending.admits(handler))

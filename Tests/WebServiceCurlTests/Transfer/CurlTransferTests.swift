@@ -58,6 +58,22 @@ struct CurlTransferTests {
         #expect(server.receivedRequests.count == 1)
     }
 
+    @Test("A cancelled request in flight completes once, and its connection is closed")
+    func cancelledInFlight() async throws {
+        let server = try MockServer { _ in MockResponse("", wire: .noResponse) }
+        defer { server.stop() }
+        let session = try CurlSession()
+        let receiver = Receiver()
+        let task = session.streamTask(request: Request(url: server.baseURLString), receiver: receiver)
+        task.resume()
+        await eventually("the request arrives") { server.receivedRequests.count == 1 }
+        for _ in 0..<2 { task.cancel() }
+        #expect(await receiver.results.wait() == [.cancelled])
+        session.close(.cancelling)
+        #expect(receiver.results.values == [.cancelled])
+        #expect(task.state == .completed)
+    }
+
     @Test("Cancelling a transfer again, or after its end, has no effect")
     func cancelledAgain() async throws {
         let server = try MockServer { _ in MockResponse("") }

@@ -270,7 +270,7 @@ import WebServiceCore
     func failures() async throws {
         mock.on(.GET, "/v1/offline", .error(URLError(.notConnectedToInternet)))
         var silence = MockResponse(statusCode: 200)
-        silence.wire = .noAnswer
+        silence.wire = .noResponse
         mock.on(.GET, "/v1/silence", silence)
         for mode in [CassetteSession.Mode.record, .replay] {
             let cassette = try CassetteSession(file: file, mode: mode, session: mock)

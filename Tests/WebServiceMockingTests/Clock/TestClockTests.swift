@@ -16,7 +16,7 @@ import WebServiceMocking
 
     private static let silence: MockResponse = {
         var response = MockResponse(statusCode: 200)
-        response.wire = .noAnswer
+        response.wire = .noResponse
         return response
     }()
 

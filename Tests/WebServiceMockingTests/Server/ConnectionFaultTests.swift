@@ -100,7 +100,7 @@ import WebServiceCore
         var response = MockResponse.text("ale")
         response.wire = .invalidChunk
         session.on(.any, response)
-        let error = await session.answer(to: Request(.GET, url: "https://h/")).error as? URLError
+        let error = await session.response(to: Request(.GET, url: "https://h/")).error as? URLError
         #expect(error?.code == .badServerResponse)
     }
 

@@ -160,7 +160,7 @@ import WebServiceCore
         let right = await withTaskGroup(of: Bool.self) { group in
             for number in 0..<200 {
                 group.addTask {
-                    await plainSession.answer(to: Request(.GET, url: "\(base)/\(number)")).text == "/\(number)"
+                    await plainSession.response(to: Request(.GET, url: "\(base)/\(number)")).text == "/\(number)"
                 }
             }
             return await group.reduce(0) { $0 + ($1 ? 1 : 0) }

@@ -15,7 +15,7 @@ import WebServiceCore
     @Test("A real session gets the response of a route, and the server records the request")
     func roundTrip() async throws {
         server.on(.GET, "/brewers", MockResponse(statusCode: 200, json: [["name": "Long Trail"]]))
-        let answer = await plainSession.answer(to: try get(server.baseURLString + "/brewers?state=new+york%21"))
+        let answer = await plainSession.response(to: try get(server.baseURLString + "/brewers?state=new+york%21"))
         #expect(answer.status == 200)
         #expect(answer.text == #"[{"name":"Long Trail"}]"#)
         #expect(answer.response?.value(forHTTPHeaderField: "Content-Type") == "application/json")
@@ -34,13 +34,13 @@ import WebServiceCore
         }
         var request = try get(server.baseURLString + "/brewers", method: "POST")
         request.httpBody = Data(#"{"name":"ale"}"#.utf8)
-        #expect(await plainSession.answer(to: request).text == #"{"name":"ale"}"#)
+        #expect(await plainSession.response(to: request).text == #"{"name":"ale"}"#)
         request.httpBody = Data("no json".utf8)
-        let failed = await plainSession.answer(to: request)
+        let failed = await plainSession.response(to: request)
         #expect(failed.status == 500)
         #expect(failed.text?.hasPrefix("the handler for POST /brewers threw: ") == true)
         request.httpBody = Data(repeating: UInt8(ascii: "["), count: 513)
-        #expect(await plainSession.answer(to: request).text?.contains("nested deeper than 512 levels") == true)
+        #expect(await plainSession.response(to: request).text?.contains("nested deeper than 512 levels") == true)
     }
 
     @Test("The latest route that matches the method and path is used, regardless of the query")
@@ -59,8 +59,8 @@ import WebServiceCore
     func fallback() async throws {
         let server = try MockServer { request in MockResponse(statusCode: 200, data: Data(request.target.utf8)) }
         server.on(.GET, "/a", MockResponse(statusCode: 204))
-        #expect(await plainSession.answer(to: try get(server.baseURLString + "/a")).status == 204)
-        #expect(await plainSession.answer(to: try get(server.baseURLString + "/b?c")).text == "/b?c")
+        #expect(await plainSession.response(to: try get(server.baseURLString + "/a")).status == 204)
+        #expect(await plainSession.response(to: try get(server.baseURLString + "/b?c")).text == "/b?c")
     }
 
     @Test("Requests of one client share a connection")
@@ -73,7 +73,7 @@ import WebServiceCore
         }
         #expect(server.connectionCount == 1)
         let session = makePlainSession()  // a new one: sessions close connections if they have many to other servers
-        for _ in 0..<5 { #expect(await session.answer(to: try get(server.baseURLString)).text == "ale") }
+        for _ in 0..<5 { #expect(await session.response(to: try get(server.baseURLString)).text == "ale") }
         #expect(server.connectionCount == 2)
         #expect(server.receivedRequests.map(\.connection) == [1, 1, 1, 1, 1, 2, 2, 2, 2, 2])
     }
@@ -121,7 +121,7 @@ import WebServiceCore
         var response = MockResponse(statusCode: 200, data: body)
         response.wire = .chunked(size: size)
         server.on(.GET, "/", response)
-        let answer = await plainSession.answer(to: try get(server.baseURLString))
+        let answer = await plainSession.response(to: try get(server.baseURLString))
         #expect(answer.data == body)
         #expect(answer.error == nil)
 
@@ -139,7 +139,7 @@ import WebServiceCore
         while body.count < 8 << 20 { body += piece }
         var request = try get(server.baseURLString, method: "PUT")
         request.httpBody = body
-        #expect(await plainSession.answer(to: request).data == body)
+        #expect(await plainSession.response(to: request).data == body)
         #expect(server.receivedRequests.first?.body == body)
     }
 
@@ -154,7 +154,7 @@ import WebServiceCore
         let slow = try RawClient(server)
         slow.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
         await eventually("the slow request arrives") { server.receivedRequests.count == 1 }
-        #expect(await plainSession.answer(to: try get(server.baseURLString + "/fast")).status == 200)
+        #expect(await plainSession.response(to: try get(server.baseURLString + "/fast")).status == 200)
         gate.signal()
         #expect(slow.readResponse().head.hasPrefix("HTTP/1.1 200 "))
     }

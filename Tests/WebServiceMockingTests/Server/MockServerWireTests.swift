@@ -73,7 +73,7 @@ import WebServiceCore
             both == "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\nale"
         )
         let server = try MockServer { [response] _ in response(200, "ale", .fixedLength, ["Content-Length": "12345"]) }
-        let answer = await plainSession.answer(to: try get(server.baseURLString))
+        let answer = await plainSession.response(to: try get(server.baseURLString))
         #expect(answer.error is URLError)
     }
 
@@ -83,8 +83,8 @@ import WebServiceCore
     }
 
     @Test("Without a response, the connection stays open until the server stops")
-    func noAnswer() async throws {
-        let server = try MockServer { [response] _ in response(200, "", .noAnswer, [:]) }
+    func noResponse() async throws {
+        let server = try MockServer { [response] _ in response(200, "", .noResponse, [:]) }
         let client = try RawClient(server)
         client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         await eventually("the request arrives") { server.receivedRequests.count == 1 }
@@ -97,7 +97,7 @@ import WebServiceCore
     func disconnect() async throws {
         #expect(try reply(response(200, "ale", .disconnect)).isEmpty)
         let server = try MockServer { [response] _ in response(200, "ale", .disconnect, [:]) }
-        #expect(await plainSession.answer(to: try get(server.baseURLString)).error is URLError)
+        #expect(await plainSession.response(to: try get(server.baseURLString)).error is URLError)
     }
 
     @Test(

@@ -26,7 +26,7 @@ import WebServiceMocking
         let mockedResponse = MockResponse(statusCode: 200, json: ["brewers": [brewerJSON]])
         session.addStub(mockedResponse)
 
-        let answer = await session.answer(to: try get("http://brewhapi.herokuapp.com/brewers"))
+        let answer = await session.response(to: try get("http://brewhapi.herokuapp.com/brewers"))
         let json = try JSONSerialization.jsonObject(with: try #require(answer.data)) as? [String: [[String: String]]]
         #expect(json == ["brewers": [brewerJSON]])
         #expect(answer.status == 200)
@@ -64,7 +64,7 @@ import WebServiceMocking
         response.headers = ["Content-Length": "12345"]
         let session = MockSession()
         session.addStub(response)
-        let answer = await session.answer(to: try get("https://somehapi.herokuapp.com"))
+        let answer = await session.response(to: try get("https://somehapi.herokuapp.com"))
         #expect(answer.data == responseData)
         #expect(answer.response?.value(forHTTPHeaderField: "Content-Length") == "12345")
     }
@@ -86,8 +86,8 @@ import WebServiceMocking
             return false
         }
 
-        #expect(await mockSession.answer(to: try get("http://a.test/brews/1")).status == 200)
-        let error = await mockSession.answer(to: try get("http://a.test/pubs")).error as? WebServiceError
+        #expect(await mockSession.response(to: try get("http://a.test/brews/1")).status == 200)
+        let error = await mockSession.response(to: try get("http://a.test/pubs")).error as? WebServiceError
         #expect(error?.code == .noStub)
     }
 
@@ -95,7 +95,7 @@ import WebServiceMocking
     func errors() async throws {
         let session = MockSession()
         session.addStub(ResponseError.failedToSendRequest as NSError)
-        let answer = await session.answer(to: try get("http://a.test/"))
+        let answer = await session.response(to: try get("http://a.test/"))
         let error = try #require(answer.error) as NSError
         #expect(error == ResponseError.failedToSendRequest as NSError)
         #expect(answer.data == nil)

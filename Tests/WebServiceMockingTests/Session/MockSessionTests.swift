@@ -12,8 +12,8 @@ import WebServiceMocking
         session.addStub(MockResponse(statusCode: 200))
         session.addStub(MockResponse(statusCode: 201)) { $0.urlRequestValue.url?.path == "/a" }
         session.addStub(MockResponse(statusCode: 202)) { $0.urlRequestValue.url?.path == "/a" }
-        #expect(await session.answer(to: try get("http://a.test/a")).status == 202)
-        #expect(await session.answer(to: try get("http://a.test/b")).status == 200)
+        #expect(await session.response(to: try get("http://a.test/a")).status == 202)
+        #expect(await session.response(to: try get("http://a.test/b")).status == 200)
     }
 
     @Test("A stub can compute a response or an error from the request, or throw")
@@ -30,15 +30,16 @@ import WebServiceMocking
         }
         var request = try get("http://a.test/echo", method: "POST")
         request.httpBody = Data("ale".utf8)
-        #expect(await session.answer(to: request).text == "ale")
+        #expect(await session.response(to: request).text == "ale")
         #expect(
-            await session.answer(to: try get("http://a.test/down")).error as? URLError
+            await session.response(to: try get("http://a.test/down")).error as? URLError
                 == URLError(.notConnectedToInternet))
         #expect(
-            (await session.answer(to: try get("http://a.test/throw")).error as? WebServiceError)?.message == "thrown")
+            (await session.response(to: try get("http://a.test/throw")).error as? WebServiceError)?.message == "thrown")
         session.addStub(
-            requestMatcher: { $0.urlRequestValue.httpMethod == "PUT" }, answer: { _ in MockResponse(statusCode: 204) })
-        #expect(await session.answer(to: try get("http://a.test/", method: "PUT")).status == 204)
+            requestMatcher: { $0.urlRequestValue.httpMethod == "PUT" },
+            responder: { _ in MockResponse(statusCode: 204) })
+        #expect(await session.response(to: try get("http://a.test/", method: "PUT")).status == 204)
     }
 
     @Test("A response of Foundation is a stub with an empty body")
@@ -46,7 +47,7 @@ import WebServiceMocking
         let url = try #require(URL(string: "http://other.test/"))
         session.addStub(
             try #require(HTTPURLResponse(url: url, statusCode: 418, httpVersion: nil, headerFields: ["A": "b"])))
-        let answer = await session.answer(to: try get("http://a.test/"))
+        let answer = await session.response(to: try get("http://a.test/"))
         #expect(answer.status == 418)
         #expect(answer.response?.url == url)
         #expect(answer.data == Data())
@@ -55,19 +56,19 @@ import WebServiceMocking
     @Test("An unmatched request fails with an error that names method, path and stubs, and no secret")
     func unmatched() async throws {
         let request = try get("http://user:canary@a.test/brewers/1%0A?token=canary", method: "PUT")
-        let empty = try #require(await session.answer(to: request).error as? WebServiceError)
+        let empty = try #require(await session.response(to: request).error as? WebServiceError)
         #expect(empty.code == .noStub)
         #expect(empty.message == "no stub matches PUT /brewers/1%0A; there are no stubs")
 
         session.addStub(MockResponse(statusCode: 200)) { _ in false }
         let line = #line - 1
-        let one = try #require(await session.answer(to: request).error as? WebServiceError)
+        let one = try #require(await session.response(to: request).error as? WebServiceError)
         #expect(
             one.message == "no stub matches PUT /brewers/1%0A; the closest of 1 stub:\n"
                 + "  a stub with a closure (MockSessionTests.swift:\(line)): its closure returned false")
 
         for _ in 0..<11 { session.addStub(MockResponse(statusCode: 200)) { _ in false } }
-        let many = try #require(await session.answer(to: try get("http://a.test")).error as? WebServiceError)
+        let many = try #require(await session.response(to: try get("http://a.test")).error as? WebServiceError)
         #expect(many.message.hasPrefix("no stub matches GET /; the closest of 12 stubs:\n"))
         #expect(many.message.components(separatedBy: ".swift:").count == 4)
         for error in [empty, one, many] { #expect(!"\(error)\(String(reflecting: error))".contains("canary")) }
@@ -84,7 +85,7 @@ import WebServiceMocking
             session.removeAllStubs()
         }
         #expect(answer == 200)
-        #expect((await session.answer(to: try get("http://a.test/")).error as? WebServiceError)?.code == .noStub)
+        #expect((await session.response(to: try get("http://a.test/")).error as? WebServiceError)?.code == .noStub)
         #expect(session.recordedRequests.count == 2)
     }
 
@@ -114,7 +115,7 @@ import WebServiceMocking
         ])
     func unencodable(method: String, url: String, code: WebServiceError.Code) async {
         session.addStub(MockResponse(statusCode: 200))
-        let answer = await session.answer(to: Request(Request.Method(rawValue: method), url: url))
+        let answer = await session.response(to: Request(Request.Method(rawValue: method), url: url))
         #expect((answer.error as? WebServiceError)?.code == code)
         #expect(session.recordedRequests.isEmpty)
     }
@@ -124,14 +125,14 @@ import WebServiceMocking
         arguments: ["ftp://a.test/", "invalid:", "file:///etc/passwd"])
     func unsupported(url: String) async throws {
         session.addStub(MockResponse(statusCode: 200))
-        #expect((await session.answer(to: try get(url)).error as? URLError)?.code == .unsupportedURL)
+        #expect((await session.response(to: try get(url)).error as? URLError)?.code == .unsupportedURL)
         #expect(session.recordedRequests.isEmpty)
     }
 
     @Test("A request without a response waits until it is cancelled or reaches its deadline, and blocks no thread")
-    func noAnswer() async throws {
+    func noResponse() async throws {
         var silence = MockResponse(statusCode: 200)
-        silence.wire = .noAnswer
+        silence.wire = .noResponse
         session.addStub(silence)
         session.addStub(MockResponse(statusCode: 204)) { $0.urlRequestValue.url?.path == "/other" }
         let service = WebService("http://a.test", session: session)
@@ -153,7 +154,7 @@ import WebServiceMocking
         let clock = TestClock()
         let session = MockSession(clock: clock)
         var silence = MockResponse(statusCode: 200)
-        silence.wire = .noAnswer
+        silence.wire = .noResponse
         session.addStub(silence)
         session.addStub(MockResponse.status(200).after(.seconds(30))) { $0.urlRequestValue.url?.path == "/slow" }
         for path in ["/", "/slow"] {
@@ -179,9 +180,9 @@ import WebServiceMocking
         session.addStub(MockResponse(statusCode: 200, data: Data(count: 11)))
         var request = Request(.POST, url: "http://a.test/")
         request.options.maximumResponseBytes = 10
-        #expect((await session.answer(to: request).error as? WebServiceError)?.code == .responseTooLarge)
+        #expect((await session.response(to: request).error as? WebServiceError)?.code == .responseTooLarge)
         request.options.maximumResponseBytes = 11
-        #expect(await session.answer(to: request).data?.count == 11)
+        #expect(await session.response(to: request).data?.count == 11)
         let service = WebService("http://a.test", session: session)
         let progress = Mutex<[TransferProgress]>([])
         let task = service.POST("/").setBody(Data(count: 7)).onProgress { news in progress.withLock { $0.append(news) }
@@ -226,7 +227,7 @@ import WebServiceMocking
                 group.addTask {
                     if number.isMultiple(of: 50) { session.removeAllStubs() }
                     session.addStub(MockResponse(statusCode: 200)) { _ in session.recordedRequests.count >= 0 }
-                    _ = await session.answer(to: Request(.GET, url: "http://a.test/\(number)"))
+                    _ = await session.response(to: Request(.GET, url: "http://a.test/\(number)"))
                     counter.add()
                 }
             }

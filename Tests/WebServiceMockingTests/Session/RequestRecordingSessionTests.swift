@@ -32,7 +32,7 @@ import WebServiceMocking
     @Test("The result of the wrapped session is passed through")
     func passThrough() async {
         mock.addStub(URLError(.timedOut))
-        let answer = await RequestRecordingSession(mock).answer(to: Request(.GET, url: "http://a.test/"))
+        let answer = await RequestRecordingSession(mock).response(to: Request(.GET, url: "http://a.test/"))
         #expect(answer.error as? URLError == URLError(.timedOut))
     }
 

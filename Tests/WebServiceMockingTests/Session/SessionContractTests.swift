@@ -49,7 +49,7 @@ import WebServiceMocking
         task.resume()
         await eventually("the task completes") { completions.value == 1 && task.state == .completed }
         task.resume()
-        _ = await setting.session.answer(to: try get(setting.base))
+        _ = await setting.session.response(to: try get(setting.base))
         #expect(completions.value == 1)
         #expect(setting.arrived() == 2)
     }

@@ -29,12 +29,12 @@ import WebServiceMocking
     @Test("A stub responds if its matcher returns true, and not if it returns false")
     func matcher() async throws {
         session.addStub(MockResponse(statusCode: 200)) { _ in true }
-        let matched = await session.answer(to: try get("http://a.test/foo"))
+        let matched = await session.response(to: try get("http://a.test/foo"))
         #expect(matched.status == 200)
         #expect(matched.error == nil)
         session.removeAllStubs()
         session.addStub(MockResponse(statusCode: 200)) { _ in false }
-        let unmatched = await session.answer(to: try get("http://a.test/foo"))
+        let unmatched = await session.response(to: try get("http://a.test/foo"))
         #expect(unmatched.data == nil)
         #expect(unmatched.response == nil)
         #expect((unmatched.error as? WebServiceError)?.code == .noStub)  // ELWebService has no error here

@@ -31,12 +31,12 @@ import WebServiceMocking
     func notEncodable() async throws {
         let session = MockSession()
         session.on(.GET, "/", .json([Double.nan]))
-        let error = await session.answer(to: try get("http://a.test/")).error as? WebServiceError
+        let error = await session.response(to: try get("http://a.test/")).error as? WebServiceError
         #expect(error?.code == .encoding)
         #expect(error?.underlying is EncodingError)
         let server = try MockServer()
         server.on(.GET, "/", .json([Double.nan]))
-        #expect(await plainSession.answer(to: try get(server.baseURLString)).status == 500)
+        #expect(await plainSession.response(to: try get(server.baseURLString)).status == 500)
     }
 
     @Test("Text, a status, a file and a changed header field have their media type and body")
@@ -55,7 +55,7 @@ import WebServiceMocking
         #expect(MockResponse.file(file, contentType: "a/b", status: 206).headers[.contentType] == "a/b")
         let session = MockSession()
         session.on(.GET, "/", .file(file.appendingPathExtension("missing")))
-        #expect(await session.answer(to: try get("http://a.test/")).error != nil)
+        #expect(await session.response(to: try get("http://a.test/")).error != nil)
     }
 
     @Test("Problem details have the members of RFC 9457")

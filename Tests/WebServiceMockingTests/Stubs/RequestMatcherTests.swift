@@ -14,7 +14,7 @@ import WebServiceMocking
         var request = Request(method, url: "http://a.test" + target)
         request.headers = headers
         if !body.isEmpty { request.body = Data(body.utf8) }
-        _ = await session.answer(to: request)
+        _ = await session.response(to: request)
         return try #require(session.receivedRequests.first)
     }
 
@@ -123,9 +123,9 @@ import WebServiceMocking
         let line = #line + 1
         session.on(.GET, "/users/{id}", 200)
         session.on(.GET, "/users", 200).times(1)
-        #expect(await session.answer(to: try get("http://a.test/users")).status == 200)
+        #expect(await session.response(to: try get("http://a.test/users")).status == 200)
         let error = try #require(
-            await session.answer(to: try get("http://a.test/users?page=2&token=canary")).error as? WebServiceError)
+            await session.response(to: try get("http://a.test/users?page=2&token=canary")).error as? WebServiceError)
         #expect(
             error.message == """
                 no stub matches GET /users; the closest of 5 stubs:
@@ -142,8 +142,8 @@ import WebServiceMocking
         let session = MockSession()
         for number in 0..<10_000 { session.on(.GET, "/users/\(number)", 200) }
         let start = processorTime(of: .process)
-        for _ in 0..<5 { _ = await session.answer(to: try get("http://a.test/users/none")) }
+        for _ in 0..<5 { _ = await session.response(to: try get("http://a.test/users/none")) }
         #expect(processorTime(of: .process) - start < 5)
-        #expect(await session.answer(to: try get("http://a.test/users/0")).status == 200)
+        #expect(await session.response(to: try get("http://a.test/users/0")).status == 200)
     }
 }

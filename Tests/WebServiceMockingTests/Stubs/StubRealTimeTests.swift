@@ -25,7 +25,7 @@ import WebServiceMocking
         let server = try MockServer()
         server.on(.GET, "/", .text("ale").after(.milliseconds(50)))
         let begin = ContinuousClock.now
-        #expect(await plainSession.answer(to: try get(server.baseURLString)).text == "ale")
+        #expect(await plainSession.response(to: try get(server.baseURLString)).text == "ale")
         #expect(begin.duration(to: .now) >= .milliseconds(50))
     }
 }

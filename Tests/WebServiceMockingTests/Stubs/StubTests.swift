@@ -143,12 +143,13 @@ import WebServiceMocking
         session.on(.GET, "/", .error(URLError(.notConnectedToInternet)))
         session.on(.GET, "/thrown") { _ in throw WebServiceError(.decoding, "thrown") }
         #expect(
-            (await session.answer(to: try get("http://a.test/")).error as? URLError)?.code == .notConnectedToInternet)
+            (await session.response(to: try get("http://a.test/")).error as? URLError)?.code == .notConnectedToInternet)
         #expect(
-            (await session.answer(to: try get("http://a.test/thrown")).error as? WebServiceError)?.message == "thrown")
+            (await session.response(to: try get("http://a.test/thrown")).error as? WebServiceError)?.message == "thrown"
+        )
         let server = try MockServer()
         server.on(.GET, "/", .error(URLError(.notConnectedToInternet)))
-        #expect(await plainSession.answer(to: try get(server.baseURLString)).error is URLError)
+        #expect(await plainSession.response(to: try get(server.baseURLString)).error is URLError)
     }
 
     @Test("A server that has stopped releases the handlers of its stubs and can be verified")
@@ -173,9 +174,9 @@ import WebServiceMocking
         session.addStub(MockResponse(statusCode: 204))
         session.stub(MockResponse(statusCode: 418)) { $0.urlRequestValue.url?.path == "/tea" }
         session.on(.POST, "/users/{id}", .status(201))
-        #expect(await session.answer(to: try get("http://a.test/tea")).status == 418)
-        #expect(await session.answer(to: try get("http://a.test/users/7", method: "POST")).status == 201)
-        #expect(await session.answer(to: try get("http://a.test/")).status == 204)
+        #expect(await session.response(to: try get("http://a.test/tea")).status == 418)
+        #expect(await session.response(to: try get("http://a.test/users/7", method: "POST")).status == 201)
+        #expect(await session.response(to: try get("http://a.test/")).status == 204)
         #expect(session.recordedRequests.map { $0.url?.path } == ["/tea", "/users/7", "/"])
         #expect(session.receivedRequests.map(\.pathParameters) == [[:], ["id": "7"], [:]])
         try session.verify()
@@ -198,7 +199,7 @@ import WebServiceMocking
             session.on(.GET, "/", response)
             var request = Request(.GET, url: "http://a.test/")
             request.options.timeout = .seconds(50)
-            let task = Task(executorPreference: clock.executor) { [request] in await session.answer(to: request) }
+            let task = Task(executorPreference: clock.executor) { [request] in await session.response(to: request) }
             await clock.advance(by: .seconds(50))
             let answer = await task.value
             #expect((answer.error as? URLError)?.code == code, "\(wire)")
@@ -208,6 +209,6 @@ import WebServiceMocking
         session.on(.GET, "/", response)
         var request = Request(.GET, url: "http://a.test/")
         request.options.maximumResponseBytes = 10
-        #expect((await session.answer(to: request).error as? WebServiceError)?.code == .responseTooLarge)
+        #expect((await session.response(to: request).error as? WebServiceError)?.code == .responseTooLarge)
     }
 }

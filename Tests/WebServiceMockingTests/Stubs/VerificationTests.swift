@@ -26,7 +26,7 @@ import WebServiceMocking
         session.on(.GET, "/b", 200).times(1)
         session.on(.GET, "/optional", 200).optional()
         session.on(.GET, "/c", 200)
-        for path in ["/a", "/b", "/c", "/c"] { _ = await session.answer(to: try get("http://a.test" + path)) }
+        for path in ["/a", "/b", "/c", "/c"] { _ = await session.response(to: try get("http://a.test" + path)) }
         #expect(
             violations() == [
                 "VerificationTests.swift:\(line + 1): GET /unused was not used",
@@ -43,7 +43,7 @@ import WebServiceMocking
         session.on(.GET, "/a", 200)
         session.on(.GET, "/b", 200)
         session.on(.GET, "/c", 200)
-        for path in ["/a", "/c", "/b", "/c"] { _ = await session.answer(to: try get("http://a.test" + path)) }
+        for path in ["/a", "/c", "/b", "/c"] { _ = await session.response(to: try get("http://a.test" + path)) }
         #expect(violations() == [])
         #expect(
             violations(inOrder: true) == [
@@ -54,7 +54,7 @@ import WebServiceMocking
     @Test("A verification reports requests without a stub, with the differences and its own line")
     func unmatched() async throws {
         session.on(.GET, "/a", 200).optional()
-        _ = await session.answer(to: try get("http://a.test/a", method: "PUT"))
+        _ = await session.response(to: try get("http://a.test/a", method: "PUT"))
         let line = #line + 1
         let error = #expect(throws: VerificationError.self) { try session.verify() }
         let violation = try #require(error?.violations.first)

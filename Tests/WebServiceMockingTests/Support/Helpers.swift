@@ -17,7 +17,7 @@ struct Answer: Sendable {
 
 extension Session {
     /// Sends a request and waits for its result.
-    func answer(to request: any URLRequestEncodable) async -> Answer {
+    func response(to request: any URLRequestEncodable) async -> Answer {
         await withCheckedContinuation { continuation in
             dataTask(request: request) { data, response, error in
                 let answer = Answer(

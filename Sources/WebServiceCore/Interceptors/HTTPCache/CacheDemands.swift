@@ -60,16 +60,16 @@ struct CacheDemands: Sendable {
     }
 
     enum Use: Sendable, Hashable {
-        case answer
+        case use
         /// The stored response is returned now and validated in the background.
-        case answerAndValidate
+        case useAndValidate
         case validate
     }
 
     /// Returns how a stored response is used (RFC 9111, section 4.2.4; RFC 5861, section 3).
     func use(of stored: CachedResponse, at now: Date, usesHeuristics: Bool) -> Use {
         switch mode {
-        case .any: return .answer
+        case .any: return .use
         case .reload, .validated: return .validate
         case .fresh: break
         }
@@ -78,13 +78,13 @@ struct CacheDemands: Sendable {
         let staleness = age - stored.lifetime(usesHeuristics: usesHeuristics)
         guard age <= control.least("max-age") ?? .infinity else { return .validate }
         if let margin = control.greatest("min-fresh") {
-            return -staleness >= margin && staleness < 0 ? .answer : .validate
+            return -staleness >= margin && staleness < 0 ? .use : .validate
         }
-        if staleness < 0 { return .answer }
+        if staleness < 0 { return .use }
         guard !said.has("must-revalidate") else { return .validate }
-        if staleness <= control.least("max-stale", bare: .infinity) ?? -1 { return .answer }
+        if staleness <= control.least("max-stale", bare: .infinity) ?? -1 { return .use }
         if staleness <= said.least("stale-while-revalidate") ?? -1 {
-            return isOnlyIfCached ? .answer : .answerAndValidate
+            return isOnlyIfCached ? .use : .useAndValidate
         }
         return .validate
     }

@@ -17,7 +17,7 @@ extension CacheExchange {
         }
         let flight = cache.beginFlight(key)
         let (result, requestTime, responseTime) = await send(message)
-        if let stored, let stale = try staleAnswer(stored, insteadOf: result, at: responseTime) { return stale }
+        if let stored, let stale = try staleResponse(stored, insteadOf: result, at: responseTime) { return stale }
         let response = try result.get()
         guard response.status == 304 else {
             store(response, flight, requestTime, responseTime)
@@ -32,7 +32,7 @@ extension CacheExchange {
             receiveNotModified(response, stored, updated, flight)
             return response
         }
-        if let answer = try validatedAnswer(response, stored, updated, flight) { return answer }
+        if let validated = try validatedResponse(response, stored, updated, flight) { return validated }
         return try await reload(plain, flight)
     }
 
@@ -49,15 +49,15 @@ extension CacheExchange {
 
     /// Returns the stored response after a 304 to its validators, or `nil` if the server has a
     /// representation other than the stored one, which is then removed.
-    private func validatedAnswer(
+    private func validatedResponse(
         _ response: Response, _ stored: CachedResponse, _ updated: CachedResponse?, _ flight: CacheFlight
     ) throws -> Response? {
         if let updated {
             replace(stored, by: updated, flight)
-            if let answer = updated.revalidatedResponse(by: response, url: url) {
+            if let validated = updated.revalidatedResponse(by: response, url: url) {
                 next.record(.cache, "validated")
                 try checkSize(stored)
-                return answer
+                return validated
             }
         }
         next.record(.cache, "the 304 does not match the stored response")
@@ -79,7 +79,7 @@ extension CacheExchange {
     func loadHead(_ stored: CachedResponse?) async throws -> Response {
         let flight = cache.beginFlight(key)
         let (result, requestTime, responseTime) = await send(demands.message(request))
-        if let stored, let stale = try staleAnswer(stored, insteadOf: result, at: responseTime) { return stale }
+        if let stored, let stale = try staleResponse(stored, insteadOf: result, at: responseTime) { return stale }
         let response = try result.get()
         if let stored, response.redirects.isEmpty {
             if response.status == 200, let updated = stored.validated(by: response, requestTime, responseTime) {
@@ -102,7 +102,7 @@ extension CacheExchange {
 
     /// Returns the stored response in place of a server or connection error (RFC 5861, section 4),
     /// or `nil` if it must not be used.
-    private func staleAnswer(
+    private func staleResponse(
         _ stored: CachedResponse, insteadOf result: Result<Response, any Error>, at now: Date
     ) throws -> Response? {
         switch result {
@@ -120,10 +120,10 @@ extension CacheExchange {
     private func store(_ response: Response, _ flight: CacheFlight, _ requestTime: Date, _ responseTime: Date) {
         guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
         do throws(CacheRefusal) {
-            let answer = try CachedResponse(
+            let storable = try CachedResponse(
                 response, to: selecting, account: account, requestTime: requestTime, responseTime: responseTime)
-            try checkSentFields(answer.selection)
-            update(flight) { [selecting] in $0.insert(answer, for: selecting) }
+            try checkSentFields(storable.selection)
+            update(flight) { [selecting] in $0.insert(storable, for: selecting) }
         } catch {
             next.record(.cache, "not stored: \(error.reason)")
             let isNew =

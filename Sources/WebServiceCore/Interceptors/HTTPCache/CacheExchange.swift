@@ -67,8 +67,8 @@ struct CacheExchange: Sendable {
         switch request.method.rawValue {
         case "GET" where next.context.bufferSize != nil, "HEAD" where next.context.bufferSize != nil:
             try await next(request)  // a stream is not stored
-        case "GET": try await answered { try await load($0) }
-        case "HEAD": try await answered { try await loadHead($0) }
+        case "GET": try await respond { try await load($0) }
+        case "HEAD": try await respond { try await loadHead($0) }
         case "OPTIONS", "TRACE": try await next(request)
         default: try await unsafe()
         }
@@ -128,19 +128,19 @@ struct CacheExchange: Sendable {
 
     /// - Parameter load: Sends the request to the server, with the validators of the stored
     ///   response if there is one.
-    private func answered(_ load: (CachedResponse?) async throws -> Response) async throws -> Response {
+    private func respond(_ load: (CachedResponse?) async throws -> Response) async throws -> Response {
         let isPassing = try !isSameAccount() || !hasKnownCredentials() || isOfCondition()
         let stored = isPassing || demands.mode == .reload && request.method == .GET ? nil : try await stored()
         let now = clock.date
         if let stored {
             let use = demands.use(of: stored, at: now, usesHeuristics: cache.usesHeuristics)
-            if use != .validate, let response = try answer(stored, at: now) {
+            if use != .validate, let response = try response(from: stored, at: now) {
                 next.record(
                     .cache,
-                    use == .answer
+                    use == .use
                         ? "stored, \(stored.ageText(at: now))"
                         : "stale, \(stored.ageText(at: now)), validated in the background")
-                if use == .answerAndValidate { validateBehind() }
+                if use == .useAndValidate { validateBehind() }
                 return response
             }
         }
@@ -153,7 +153,7 @@ struct CacheExchange: Sendable {
     }
 
     /// Returns the stored response, or 304 if the request's own condition requires it.
-    private func answer(_ stored: CachedResponse, at now: Date) throws -> Response? {
+    private func response(from stored: CachedResponse, at now: Date) throws -> Response? {
         if isKnown(stored, at: now) { return stored.notModified(url: url, at: now) }
         try checkSize(stored)
         return stored.response(url: url, hasBody: request.method == .GET, at: now)

@@ -163,7 +163,7 @@ struct DownloadTransfer {
             task.context.log.record(.retry, "\(reason), the whole file is requested")
             return requestWholeFile()
         case .fail(let reason):
-            throw WebServiceError(.download, reason, response: response.response.urlResponse)
+            throw WebServiceError(.download, reason, response: response.response)
         }
     }
 

@@ -125,7 +125,7 @@ struct EventConnection: ElementSource {
         guard MediaType.matches(type, pattern: "text/event-stream") else {
             throw WebServiceError(
                 .unexpectedContentType, "the media type '\(MediaType.essence(type))' is not text/event-stream",
-                request: request, response: response.response.urlResponse)
+                request: request, response: response.response)
         }
         return response.body
     }

@@ -65,8 +65,6 @@ extension StepInput {
     /// Returns an error with the request and response of the exchange.
     func error(_ code: WebServiceError.Code, _ message: String, underlying: (any Error)? = nil) -> WebServiceError {
         let response = try? result.get()  // an error of the exchange has no response
-        return WebServiceError(
-            code, message, request: request, response: response?.urlResponse, body: response?.dataIfDelivered,
-            underlying: underlying)
+        return WebServiceError(code, message, request: request, response: response, underlying: underlying)
     }
 }

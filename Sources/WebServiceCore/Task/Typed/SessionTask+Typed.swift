@@ -73,7 +73,7 @@ extension SessionTask {
     }
 
     /// Returns a typed task with the response, regardless of its status.
-    func answer() -> TypedTask<Response> {
+    func anyResponse() -> TypedTask<Response> {
         typed(ResponseRules(.any)) { $0 }
     }
 

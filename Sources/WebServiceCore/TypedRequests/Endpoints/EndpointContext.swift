@@ -26,7 +26,7 @@ public struct EndpointContext: Sendable {
         let exchange = SessionTask(session.map(core.with) ?? core, request)
         exchange.context.log.setParent(id)
         flight.begin(exchange)
-        return try await exchange.answer().value
+        return try await exchange.anyResponse().value
     }
 
     /// Suspends the current task for a duration on the service's clock.

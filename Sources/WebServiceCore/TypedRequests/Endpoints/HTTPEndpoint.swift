@@ -44,7 +44,7 @@ public struct HTTPEndpoint: ServiceEndpoint {
         let request = try Self.http(request)
         let message = try request.request(for: context.service)
         let response = try await context.send(message, over: session)
-        return Answer(
+        return FetchedResponse(
             response: response, request: request,
             mappers: [message.options.errorMapper, context.service.errorMapper].compactMap(\.self))
     }
@@ -54,9 +54,9 @@ public struct HTTPEndpoint: ServiceEndpoint {
         _ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool
     ) throws -> any Sendable {
         let request = try Self.http(request)
-        if let answer = rawData as? Answer {
-            do { try request.validate(answer.response) } catch { throw answer.mappedError ?? error }
-            return try request.decode(answer.response)
+        if let fetched = rawData as? FetchedResponse {
+            do { try request.validate(fetched.response) } catch { throw fetched.mappedError ?? error }
+            return try request.decode(fetched.response)
         }
         return try request.decode(
             Response(data: rawData.rawData ?? Data(), urlResponse: nil, source: .storage, attempts: 0))
@@ -70,7 +70,7 @@ public struct HTTPEndpoint: ServiceEndpoint {
         return request
     }
 
-    private struct Answer: RawDataSource {
+    private struct FetchedResponse: RawDataSource {
         let response: Response
         let request: any HTTPServiceRequest
         let mappers: [any ErrorMapper]

@@ -124,9 +124,9 @@ extension Paginator {
         page: @escaping @Sendable (_ cursor: Position?) async throws -> TypedTask<Page<Item, Position>>
     ) -> Paginator {
         Paginator(maximumEmptyPages: maximumEmptyPages) { position in
-            var answer = try await Self.page(try await page(position))
-            if let cursor = answer.next as? String, cursor.isEmpty { answer.next = nil }
-            return answer
+            var found = try await Self.page(try await page(position))
+            if let cursor = found.next as? String, cursor.isEmpty { found.next = nil }
+            return found
         }
     }
 

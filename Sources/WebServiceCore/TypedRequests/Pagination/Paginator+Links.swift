@@ -85,7 +85,7 @@ extension Response {
     }
 
     fileprivate static func refused(_ message: String, _ response: Response?) -> WebServiceError {
-        WebServiceError(.linkRefused, message, response: response?.urlResponse, body: response?.data)
+        WebServiceError(.linkRefused, message, response: response)
     }
 }
 

@@ -49,8 +49,7 @@ public struct PaginatorState<Position: Hashable & Codable & Sendable>: Codable, 
             guard emptyPages < maximumEmptyPages else {
                 throw WebServiceError(
                     .tooManyEmptyPages, "more than \(maximumEmptyPages) consecutive empty pages",
-                    response: page.response?.urlResponse,
-                    body: page.response?.data)
+                    response: page.response)
             }
             emptyPages += 1
         }

@@ -28,7 +28,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     /// A Boolean value that indicates whether the delegate of a storage read receives only values.
     ///
     /// If `true`, the default, it is not notified of errors and cancellation.
-    public var tellsDelegateOnlyOfStoredData = true
+    public var notifiesDelegateOnlyOfStoredData = true
 
     /// Creates a provider for a service that accepts the types of the group.
     public init(service: WebService) {
@@ -68,7 +68,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
     ) -> TypedTask<Request.Output> {
         perform(request, key: key, duplicates: duplicates) { [weak delegate] response in
-            delegate?.serviceDidAnswer(response.convert(), to: request, key: key, isFromStorage: false)
+            delegate?.serviceDidRespond(response.convert(), to: request, key: key, isFromStorage: false)
         }
     }
 
@@ -114,11 +114,11 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
         _ request: Request, key: (any Hashable & Sendable)? = nil, maximumAge: Duration? = nil,
         _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<SourcedValue<Request.Output>> {
-        let onlyData = tellsDelegateOnlyOfStoredData
+        let onlyData = notifiesDelegateOnlyOfStoredData
         return stored(request, maximumAge: maximumAge, dependency) { [weak delegate] response in
             if onlyData, response.data == nil { return }
             let response = response.map { $0.value as any Sendable }
-            delegate?.serviceDidAnswer(response, to: request, key: key, isFromStorage: true)
+            delegate?.serviceDidRespond(response, to: request, key: key, isFromStorage: true)
         }
     }
 

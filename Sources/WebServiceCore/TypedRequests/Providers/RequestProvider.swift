@@ -23,7 +23,7 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
     /// A Boolean value that indicates whether the delegate of a storage read receives only values.
     ///
     /// If `true`, the default, it is not notified of errors and cancellation.
-    public var tellsDelegateOnlyOfStoredData = true
+    public var notifiesDelegateOnlyOfStoredData = true
 
     /// Creates a provider for a service.
     public init(service: WebService) {
@@ -158,7 +158,7 @@ extension RequestProvider where Request: StorableRequest {
     ) -> TypedTask<SourcedValue<Request.Output>> {
         guard let delegate else { return stored(request, maximumAge: maximumAge, dependency).resume() }
         return service.stored(
-            request, maximumAge: maximumAge, dependency, onlyData: tellsDelegateOnlyOfStoredData, delegate: delegate
+            request, maximumAge: maximumAge, dependency, onlyData: notifiesDelegateOnlyOfStoredData, delegate: delegate
         )
     }
 

@@ -56,9 +56,7 @@ extension HTTPServiceRequest {
     public func validate(_ response: Response) throws {
         guard response.isSuccess else {
             throw WebServiceError(
-                .unacceptableStatus, "the status \(response.status) is not acceptable", response: response.urlResponse,
-                body: response.data
-            )
+                .unacceptableStatus, "the status \(response.status) is not acceptable", response: response)
         }
     }
 

@@ -9,7 +9,7 @@ public protocol ServiceDelegate: AnyObject, Sendable {
     ///   - key: The key of the request; `nil` if it has none.
     ///   - isFromStorage: Whether the result was read from a storage.
     @MainActor
-    func serviceDidAnswer(
+    func serviceDidRespond(
         _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?,
         isFromStorage: Bool
     )

@@ -176,13 +176,14 @@ struct ResponseCacheCredentialTests {
         #expect(try await fixture.text() == "cache one")
     }
 
-    /// An interceptor after the cache that adds a field.
-    private struct Adding: Interceptor {
+    /// An interceptor after the cache that sets a field, or removes it.
+    private struct Setting: Interceptor {
         let name: Headers.Name
+        var value: String? = UUID().uuidString
 
         func intercept(_ request: Request, next: Next) async throws -> Response {
             var request = request
-            request.headers[name] = UUID().uuidString
+            request.headers[name] = value
             return try await next(request)
         }
     }
@@ -193,17 +194,24 @@ struct ResponseCacheCredentialTests {
     func addedFields() async throws {
         let reason = "not stored: a field that separates requests was changed after the cache"
         for name in ["X-Member", "Authorization"] {
-            let fixture = CacheFixture(inner: [Adding(name: Headers.Name(name))])
+            let fixture = CacheFixture(inner: [Setting(name: Headers.Name(name))])
             fixture.serve(["Cache-Control": "max-age=60"], "one")
             for _ in 0..<2 { #expect(try await decisions(fixture) == [reason]) }
             fixture.signIn("ann")
             #expect(try await fixture.text() == "network one")
             #expect(try await fixture.text() == "cache one")
         }
-        let fixture = CacheFixture(inner: [Adding(name: "X-Request-Id")])
+        let fixture = CacheFixture(inner: [Setting(name: "X-Request-Id")])
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         #expect(try await fixture.text() == "network one")
         #expect(try await fixture.text() == "cache one")
+    }
+
+    @Test("A response is not stored if a credential is removed after the cache", .covers("C-282"))
+    func removedFields() async throws {
+        let fixture = CacheFixture(inner: [Setting(name: .authorization, value: nil)])
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        for _ in 0..<2 { #expect(try await fixture.text("/a", ["Authorization": "a"]) == "network one") }
     }
 
     /// A session that receives a cookie with its first response.
@@ -380,7 +388,7 @@ struct ResponseCacheCredentialTests {
         Refusal(reason: "Vary is malformed", headers: ["Vary": "a b"]),
         Refusal(
             reason: "a field that separates requests was changed after the cache",
-            prepare: { $0.service.interceptors.append(Adding(name: "X-Member")) }),
+            prepare: { $0.service.interceptors.append(Setting(name: "X-Member")) }),
         Refusal(
             reason: "the session adds credentials",
             prepare: { $0.service.session = SignedInSession(inner: $0.service.session) }),

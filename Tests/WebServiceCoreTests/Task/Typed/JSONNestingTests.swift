@@ -121,12 +121,12 @@ struct JSONNestingTests {
     @Test("Problem documents have the same depth limit, and bodies of any depth are redacted", .covers("H-45"))
     func problems() throws {
         let url = try #require(URL(string: "https://h/"))
-        let headers = ["Content-Type": "application/problem+json"]
+        let headers: Headers = ["Content-Type": "application/problem+json"]
         for depth in 510...514 {
             for isClosed in [true, false] {
                 let data = Data(Self.text("objects", depth: depth, isClosed: isClosed).utf8)
-                let response = HTTPURLResponse(url: url, statusCode: 400, httpVersion: nil, headerFields: headers)
-                let error = WebServiceError(.unacceptableStatus, "", response: response, body: data)
+                let response = Response(status: 400, headers: headers, data: data, url: url, source: .mock)
+                let error = WebServiceError(.unacceptableStatus, "", response: response)
                 #expect((error.problem != nil) == (isClosed && depth <= 512), "\(depth)")
                 #expect(error.bodySnippet != nil)
             }
@@ -301,10 +301,10 @@ struct JSONNestingTests {
         arguments: ["arrays", "objects", "both"])
     func problemCost(kind: String) throws {
         let url = try #require(URL(string: "https://h/"))
-        let headers = ["Content-Type": "application/problem+json"]
-        let response = HTTPURLResponse(url: url, statusCode: 400, httpVersion: nil, headerFields: headers)
+        let headers: Headers = ["Content-Type": "application/problem+json"]
         let body = Data((#"{"title":"x","a":"# + Self.text(kind, depth: 511, isClosed: true) + "}").utf8)
-        let error = WebServiceError(.unacceptableStatus, "", response: response, body: body)
+        let response = Response(status: 400, headers: headers, data: body, url: url, source: .mock)
+        let error = WebServiceError(.unacceptableStatus, "", response: response)
         let times = (0..<3).map { _ in
             processorTime {
                 #expect(error.problem?.title == "x")

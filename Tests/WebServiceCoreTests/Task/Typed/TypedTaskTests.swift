@@ -163,6 +163,7 @@ struct TypedTaskTests {
             let error = try await failure(task)
             #expect(error.code == .unacceptableStatus)
             #expect(error.status == status)
+            #expect(error.response?.status == status)
             #expect(error.body == Data(#"{"error":"why"}"#.utf8))
         }
     }

@@ -18,7 +18,7 @@ final class HandList: Sendable {
         deinit { fail(TestError(name: "forgotten")) }
 
         var isCancelled: Bool { wasCancelled.withLock { $0 } }
-        func answer(_ items: [Int], next: Int?) { page.set(.success(Page(items, next: next))) }
+        func respond(_ items: [Int], next: Int?) { page.set(.success(Page(items, next: next))) }
         func fail(_ error: any Error = TestError()) { page.set(.failure(error)) }
 
         func cancel(_ isHeeded: Bool) {

@@ -244,7 +244,7 @@ struct PaginatorKindTests {
         let paginator = service.pages(of: Words(offset: 5))
         for (count, text) in ["a", "bad", "b", "end"].enumerated() {
             let move = Task { try await paginator.moveNext() }
-            await endpoint.fetches.wait(for: count + 1).last?.answer(text)
+            await endpoint.fetches.wait(for: count + 1).last?.respond(text)
             if text == "bad" {
                 await #expect(throws: TestError(name: "bad")) { try await move.value }
             } else {
@@ -305,8 +305,8 @@ struct PaginatorKindTests {
         let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint], storages: [MemoryStorage()])
         let first = Task { try await self.all(service.pages(of: Words())) }
-        await endpoint.fetches.wait(for: 1).last?.answer("a")
-        await endpoint.fetches.wait(for: 2).last?.answer("end")
+        await endpoint.fetches.wait(for: 1).last?.respond("a")
+        await endpoint.fetches.wait(for: 2).last?.respond("end")
         #expect(try await first.value == ["a", "end"])
         let stored = service.pages(of: Words()) { service.perform($0, fetchPolicy: .cacheOnly) }
         #expect(try await all(stored) == ["a", "end"])

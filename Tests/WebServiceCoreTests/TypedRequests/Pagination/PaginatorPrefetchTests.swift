@@ -12,15 +12,15 @@ struct PaginatorPrefetchTests {
         let paginator = list.paginator
         let iterator = paginator.pages(prefetch: true).makeAsyncIterator()
         async let first = iterator.next()
-        await list.asks.wait().last?.answer([1], next: 2)
+        await list.asks.wait().last?.respond([1], next: 2)
         #expect(try await first?.items == [1])
-        await list.asks.wait(for: 2).last?.answer([2], next: 3)
+        await list.asks.wait(for: 2).last?.respond([2], next: 3)
         paginator.prefetch()
         #expect(paginator.state.position == 2)
         #expect(paginator.state.itemCount == 1)
         #expect(list.asks.values.map(\.position) == [nil, 2])
         #expect(try await iterator.next()?.items == [2])
-        await list.asks.wait(for: 3).last?.answer([3], next: nil)
+        await list.asks.wait(for: 3).last?.respond([3], next: nil)
         #expect(try await iterator.next()?.items == [3])
         #expect(try await iterator.next() == nil)
         #expect(list.asks.values.map(\.position) == [nil, 2, 3])
@@ -35,12 +35,12 @@ struct PaginatorPrefetchTests {
                 break
             }
         }
-        await list.asks.wait().last?.answer([1], next: 2)
+        await list.asks.wait().last?.respond([1], next: 2)
         try await iteration.value
         #expect(await list.cancels.wait() == [2])
         #expect(paginator.state.position == 2)
         async let second = paginator.moveNext()
-        await list.asks.wait(for: 3).last?.answer([2], next: nil)
+        await list.asks.wait(for: 3).last?.respond([2], next: nil)
         #expect(try await second?.items == [2])
     }
 
@@ -49,12 +49,12 @@ struct PaginatorPrefetchTests {
         let paginator = list.paginator
         let iterator = paginator.items(prefetch: true).pages.makeAsyncIterator()
         async let first = iterator.next()
-        await list.asks.wait().last?.answer([1], next: 2)
+        await list.asks.wait().last?.respond([1], next: 2)
         _ = try await first
         await list.asks.wait(for: 2).last?.fail()
         await #expect(throws: TestError()) { _ = try await iterator.next() }
         async let second = iterator.next()
-        await list.asks.wait(for: 3).last?.answer([2], next: nil)
+        await list.asks.wait(for: 3).last?.respond([2], next: nil)
         #expect(try await second?.items == [2])
         #expect(list.asks.values.map(\.position) == [nil, 2, 2])
     }
@@ -66,7 +66,7 @@ struct PaginatorPrefetchTests {
         let paginator = list.paginator
         var iterator = Optional(paginator.pages(prefetch: true).makeAsyncIterator())
         let first = Task { [iterator] in try await iterator?.next() }
-        await list.asks.wait().last?.answer([1], next: 2)
+        await list.asks.wait().last?.respond([1], next: 2)
         _ = try await first.value
         await list.asks.wait(for: 2)
         let waiting = Task { try await paginator.moveNext() }
@@ -76,7 +76,7 @@ struct PaginatorPrefetchTests {
         let again = Task { try await paginator.moveNext() }
         await list.asks.wait(for: 3)
         iterator = nil
-        list.asks.values.last?.answer([2], next: nil)
+        list.asks.values.last?.respond([2], next: nil)
         #expect(try await again.value?.items == [2])
         #expect(list.asks.values.map(\.isCancelled) == [false, true, false])
     }
@@ -86,7 +86,7 @@ struct PaginatorPrefetchTests {
         var paginator: Paginator? = list.paginator
         weak let freed = paginator
         let first = Task { [paginator] in try await paginator?.moveNext() }
-        await list.asks.wait().last?.answer([1], next: 2)
+        await list.asks.wait().last?.respond([1], next: 2)
         _ = try await first.value
         paginator?.prefetch()
         await list.asks.wait(for: 2)

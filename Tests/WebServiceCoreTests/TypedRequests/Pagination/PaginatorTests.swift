@@ -58,7 +58,7 @@ struct PaginatorTests {
         let list = HandList()
         let paginator = list.paginator
         async let first = paginator.moveNext()
-        await list.asks.wait().last?.answer([1], next: 5)
+        await list.asks.wait().last?.respond([1], next: 5)
         #expect(try await first?.items == [1])
         for count in 2...3 {
             let failing = Task { try await paginator.moveNext() }
@@ -69,7 +69,7 @@ struct PaginatorTests {
             #expect(paginator.state.itemCount == 1)
         }
         async let second = paginator.moveNext()
-        await list.asks.wait(for: 4).last?.answer([2], next: nil)
+        await list.asks.wait(for: 4).last?.respond([2], next: nil)
         #expect(try await second?.items == [2])
         #expect(list.asks.values.map(\.position) == [nil, 5, 5, 5])
     }
@@ -128,7 +128,7 @@ struct PaginatorTests {
         #expect(paginator.state.position == nil)
         #expect(paginator.canMoveNext)
         async let again = paginator.moveNext()
-        await list.asks.wait(for: 2).last?.answer([1], next: nil)
+        await list.asks.wait(for: 2).last?.respond([1], next: nil)
         #expect(try await again?.items == [1])
         #expect(list.asks.values.map(\.position) == [nil, nil])
     }
@@ -156,13 +156,13 @@ struct PaginatorTests {
         await list.asks.wait()
         paginator.reset(to: 40)
         await list.cancels.wait()
-        list.asks.values.first?.answer([1], next: 2)
+        list.asks.values.first?.respond([1], next: 2)
         await #expect(throws: URLError(.cancelled)) { try await old.value }
         #expect(paginator.state.position == 40)
         #expect(paginator.state.itemCount == 0)
         #expect(paginator.canMoveNext)
         async let new = paginator.moveNext()
-        await list.asks.wait(for: 2).last?.answer([40], next: nil)
+        await list.asks.wait(for: 2).last?.respond([40], next: nil)
         #expect(try await new?.items == [40])
         #expect(paginator.reset().canMoveNext)
         #expect(paginator.state.position == nil)

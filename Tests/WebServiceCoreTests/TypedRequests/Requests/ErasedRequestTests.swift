@@ -14,7 +14,7 @@ struct ErasedRequestTests {
 
     private final class Delegate: ServiceDelegate {
         let calls = Collected<String>()
-        func serviceDidAnswer(
+        func serviceDidRespond(
             _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?,
             isFromStorage: Bool
         ) {
@@ -29,7 +29,7 @@ struct ErasedRequestTests {
         let requests: [any ServiceRequest] = [TextRequest(), Count()]
         let tasks = requests.map { service.perform($0).resume() }
         await endpoint.fetches.wait(for: 2)
-        for fetch in endpoint.fetches.values { fetch.answer(fetch.request is Count ? "7" : "ale") }
+        for fetch in endpoint.fetches.values { fetch.respond(fetch.request is Count ? "7" : "ale") }
         let values: [any Sendable] = [try await tasks[0].value, try await tasks[1].value]
         #expect(values[0] as? String == "ale")
         #expect(values[1] as? Int == 7)
@@ -37,7 +37,7 @@ struct ErasedRequestTests {
         let typed: TypedTask<Int> = service.perform(Count())
         await endpoint.fetches.wait(for: 2)
         typed.resume()
-        await endpoint.fetches.wait(for: 3)[2].answer("8")
+        await endpoint.fetches.wait(for: 3)[2].respond("8")
         #expect(try await typed.value == 8)
     }
 
@@ -56,7 +56,7 @@ struct ErasedRequestTests {
         #expect(service.containsRequest(TextRequest()))
         #expect(await service.perform(request, key: 1, duplicates: .reject).serviceResponse.isDuplicate)
         service.perform(request, key: 2, delegate: delegate)
-        for fetch in await endpoint.fetches.wait(for: 2) { fetch.answer("ale") }
+        for fetch in await endpoint.fetches.wait(for: 2) { fetch.respond("ale") }
         #expect(await answers.wait() == ["ale"])
         #expect(await delegate.calls.wait() == ["ale 2 false"])
     }
@@ -70,7 +70,7 @@ struct ErasedRequestTests {
         let missing = await service.stored(request).serviceResponse
         #expect((missing.error as? WebServiceError)?.code == .noStoredData)
         let task = service.perform(request).resume()
-        await endpoint.fetches.wait()[0].answer("ale")
+        await endpoint.fetches.wait()[0].respond("ale")
         #expect(try await task.value as? String == "ale")
         let value = try await service.stored(request, maximumAge: .seconds(60)).value
         #expect(value.value as? String == "ale")
@@ -88,7 +88,7 @@ struct ErasedRequestTests {
         let service = WebService(endpoints: [endpoint], storages: [MemoryStorage()])
         let request: any StorableRequest = ValueText()
         let task = service.perform(ValueText()).resume()
-        await endpoint.fetches.wait()[0].answer("ale")
+        await endpoint.fetches.wait()[0].respond("ale")
         _ = try await task.value
         #expect(await service.stored(request, .untilSuccess(of: task)).serviceResponse.isCanceled)
     }

@@ -28,7 +28,7 @@ struct FetchPolicyTests {
     private func store(_ text: String) async {
         let count = endpoint.fetches.values.count
         let task = service.perform(ValueText()).resume()
-        await endpoint.fetches.wait(for: count + 1)[count].answer(text)
+        await endpoint.fetches.wait(for: count + 1)[count].respond(text)
         _ = await task.result
         await service.finishStoring()
     }
@@ -46,7 +46,7 @@ struct FetchPolicyTests {
     func serverOnly() async throws {
         await store("old")
         let task = task(.serverOnly)
-        await endpoint.fetches.wait(for: 2)[1].answer("new")
+        await endpoint.fetches.wait(for: 2)[1].respond("new")
         #expect(try await task.value == "new")
         #expect(try await service.stored(ValueText()).value.value == "new")
         #expect(early.values.isEmpty)
@@ -73,7 +73,7 @@ struct FetchPolicyTests {
         let fetch = await endpoint.fetches.wait(for: 2)[1]
         #expect(await early.wait() == ["old storage"])
         #expect(ends.values.isEmpty)
-        fetch.answer("new")
+        fetch.respond("new")
         #expect(try await task.value == "new")
         #expect(await ends.wait() == ["new"])
         // The observer is added after the end, so the stored value is outdated.
@@ -86,7 +86,7 @@ struct FetchPolicyTests {
     )
     func cacheThenServerFails() async throws {
         let first = task(.cacheThenServer)
-        await endpoint.fetches.wait(for: 1)[0].answer("one")
+        await endpoint.fetches.wait(for: 1)[0].respond("one")
         #expect(try await first.value == "one")
         #expect(early.values.isEmpty)
         await service.finishStoring()
@@ -111,7 +111,7 @@ struct FetchPolicyTests {
                 .resume()
             let fetch = await endpoint.fetches.wait(for: turn + 2)[turn + 1]
             if turn % 2 == 0 { await shown.wait(for: 2) }
-            fetch.answer("old")
+            fetch.respond("old")
             _ = await task.result
             let all = await shown.wait()
             #expect(all.last == "new", "\(all)")
@@ -143,7 +143,7 @@ struct FetchPolicyTests {
         #expect(try await second.value == "old")
         #expect(try await second.response.source == .storage)
         let third = task(.serverElseCache)
-        await endpoint.fetches.wait(for: 4)[3].answer("new")
+        await endpoint.fetches.wait(for: 4)[3].respond("new")
         #expect(try await third.value == "new")
         #expect(await ends.wait(for: 3) == ["error", "old", "new"])
         #expect(early.values.isEmpty)
@@ -169,7 +169,7 @@ struct FetchPolicyTests {
         }
         #expect(error?.code == .noStoredData)
         let task = task(.cacheThenServer, maximumAge: .seconds(-1))
-        await endpoint.fetches.wait(for: 2)[1].answer("new")
+        await endpoint.fetches.wait(for: 2)[1].respond("new")
         #expect(try await task.value == "new")
         #expect(early.values.isEmpty)
     }
@@ -181,7 +181,7 @@ struct FetchPolicyTests {
         var seen: [String] = []
         for try await value in task.values {
             seen.append("\(value.value) \(value.source) \(value.isStored) \(value.age == nil)")
-            if seen.count == 1 { await endpoint.fetches.wait(for: 2)[1].answer("new") }
+            if seen.count == 1 { await endpoint.fetches.wait(for: 2)[1].respond("new") }
         }
         #expect(seen == ["old storage true false", "new endpoint false true"])
 

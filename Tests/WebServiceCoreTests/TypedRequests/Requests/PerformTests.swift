@@ -148,7 +148,7 @@ struct PerformTests {
         let (first, second) = (HandEndpoint(), HandEndpoint())
         let service = WebService(endpoints: [HTTPEndpoint(where: { _ in false }), first, second])
         let task = service.perform(TextRequest()).resume()
-        await first.fetches.wait()[0].answer("one")
+        await first.fetches.wait()[0].respond("one")
         #expect(try await task.value == "one")
         #expect(try await task.response.source == .endpoint)
         #expect(second.fetches.values.isEmpty)
@@ -172,7 +172,7 @@ struct PerformTests {
         let endpoint = HandEndpoint { text, _ in text.count }
         let service = WebService(endpoints: [endpoint])
         let task = service.perform(TextRequest()).resume()
-        await endpoint.fetches.wait()[0].answer("one")
+        await endpoint.fetches.wait()[0].respond("one")
         let error = await #expect(throws: WebServiceError.self) { try await task.value }
         #expect(error?.code == .unexpectedOutput)
         #expect(error?.message == "the endpoint returned Int for TextRequest instead of String")
@@ -189,7 +189,7 @@ struct PerformTests {
             )
         }
         service.perform(TextRequest(), completion: hear)
-        await endpoint.fetches.wait()[0].answer("one")
+        await endpoint.fetches.wait()[0].respond("one")
         #expect(await answers.wait().last == "one - false false")
         service.perform(TextRequest(), completion: hear)
         await endpoint.fetches.wait(for: 2)[1].fail(TestError())
@@ -205,7 +205,7 @@ struct PerformTests {
     func delegates() async throws {
         final class Delegate: ServiceDelegate {
             let calls = Collected<String>()
-            func serviceDidAnswer(
+            func serviceDidRespond(
                 _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest,
                 key: (any Hashable & Sendable)?, isFromStorage: Bool
             ) {
@@ -220,12 +220,12 @@ struct PerformTests {
         var delegate: Delegate? = Delegate()
         let calls = try #require(delegate?.calls)
         if let delegate { service.perform(TextRequest(name: "x"), key: 7, delegate: delegate) }
-        await endpoint.fetches.wait()[0].answer("one")
+        await endpoint.fetches.wait()[0].respond("one")
         #expect(await calls.wait() == ["x one 7 false"])
 
         let task = try #require(delegate.map { service.perform(TextRequest(), delegate: $0) })
         delegate = nil
-        await endpoint.fetches.wait(for: 2)[1].answer("two")
+        await endpoint.fetches.wait(for: 2)[1].respond("two")
         #expect(try await task.value == "two")
         #expect(calls.values.count == 1)
     }
@@ -351,7 +351,7 @@ struct PerformTests {
         #expect(await counts.next() == 2)
         try await service.perform(VoidRequest()).value
         #expect(counter.count == 2)
-        endpoint.fetches.values[1].answer("")
+        endpoint.fetches.values[1].respond("")
         _ = await second.result
         #expect(counter.count == 1)
         endpoint.fetches.values[0].fail(TestError())

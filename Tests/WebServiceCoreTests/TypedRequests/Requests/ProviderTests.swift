@@ -17,7 +17,7 @@ struct ProviderTests {
 
     final class Delegate: ServiceDelegate {
         let calls = Collected<String>()
-        func serviceDidAnswer(
+        func serviceDidRespond(
             _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?,
             isFromStorage: Bool
         ) {
@@ -52,7 +52,7 @@ struct ProviderTests {
         #expect(await first.serviceResponse.isCanceled)
         provider.cancelRequests(.init(name: "y"))
         #expect(await second.serviceResponse.isCanceled)
-        endpoint.fetches.values[0].answer("other")
+        endpoint.fetches.values[0].respond("other")
         #expect(try await other.value == "other")
     }
 
@@ -64,7 +64,7 @@ struct ProviderTests {
         await endpoint.fetches.wait()
         #expect(await provider.perform(.init()).serviceResponse.isDuplicate)
         let allowed = provider.perform(.init(), duplicates: .allow).resume()
-        await endpoint.fetches.wait(for: 2)[1].answer("two")
+        await endpoint.fetches.wait(for: 2)[1].respond("two")
         #expect(try await allowed.value == "two")
         provider.cancelRequests()
     }
@@ -75,14 +75,14 @@ struct ProviderTests {
         var provider = service.createProvider(RequestProvider<EmptyRequest>.self)
         provider.delegate = delegate
         let task = provider.perform().resume()
-        await endpoint.fetches.wait()[0].answer("one")
+        await endpoint.fetches.wait()[0].respond("one")
         #expect(try await task.value == "one")
         let answers = Collected<String>()
         provider.perform(key: 7) { answers.add($0.data ?? "-") }
-        await endpoint.fetches.wait(for: 2)[1].answer("two")
+        await endpoint.fetches.wait(for: 2)[1].respond("two")
         #expect(await answers.wait() == ["two"])
         provider.performForDelegate(key: 8)
-        await endpoint.fetches.wait(for: 3)[2].answer("three")
+        await endpoint.fetches.wait(for: 3)[2].respond("three")
         #expect(await delegate.calls.wait() == ["three 8 false"])
 
         #expect(try await provider.stored(.init()).value.value == "three")
@@ -128,7 +128,7 @@ struct ProviderTests {
         var provider = RestrictedProvider(service: service, requestTypes: [TextRequest.self, EmptyRequest.self])
         provider.delegate = delegate
         provider.performForDelegate(EmptyRequest(), key: 8)
-        await endpoint.fetches.wait()[0].answer("one")
+        await endpoint.fetches.wait()[0].respond("one")
         #expect(await delegate.calls.wait() == ["one 8 false"])
         provider.storedForDelegate(EmptyRequest(), key: 9)
         #expect(await delegate.calls.wait(for: 2).last == "one 9 true")
@@ -138,7 +138,7 @@ struct ProviderTests {
         try await provider.deleteStored(EmptyRequest())
         _ = await provider.storedForDelegate(EmptyRequest()).result
         #expect(delegate.calls.values.count == 2)
-        provider.tellsDelegateOnlyOfStoredData = false
+        provider.notifiesDelegateOnlyOfStoredData = false
         provider.storedForDelegate(EmptyRequest(), key: 7)
         #expect(await delegate.calls.wait(for: 3).last == "- 7 true")
         provider.performForDelegate(OtherRequest(), key: 6)
@@ -189,7 +189,7 @@ struct ProviderTests {
     func restricted() async throws {
         let provider = RestrictedProvider(service: service, requestTypes: [TextRequest.self])
         let task = provider.perform(TextRequest()).resume()
-        await endpoint.fetches.wait()[0].answer("one")
+        await endpoint.fetches.wait()[0].respond("one")
         #expect(try await task.value == "one")
         #expect(
             (await provider.perform(OtherRequest()).serviceResponse.error as? WebServiceError)?.code
@@ -200,7 +200,7 @@ struct ProviderTests {
     func cachePolicies() async throws {
         service.storages = [MemoryStorage()]
         let task = service.perform(ValueText()).resume()
-        await endpoint.fetches.wait()[0].answer("old")
+        await endpoint.fetches.wait()[0].respond("old")
         _ = try await task.value
         let one: RequestProvider<ValueText> = service.createProvider()
         let some = RestrictedProvider(service: service, requestTypes: [ValueText.self])
@@ -239,7 +239,7 @@ struct ProviderTests {
             func text(_ name: String) -> TypedTask<String> { service.perform(TextRequest(name: name)) }
         }
         let task = service.createProvider(Mine.self).text("x").resume()
-        await endpoint.fetches.wait()[0].answer("one")
+        await endpoint.fetches.wait()[0].respond("one")
         #expect(try await task.value == "one")
     }
 }

@@ -38,7 +38,7 @@ struct RegistryTests {
         #expect(service.containsRequest(keyType: Key.self))
         #expect(!service.containsRequest(keyType: OtherScope.Key.self))
         #expect(!service.containsRequest(key: OtherScope.Key(value: "k")))
-        endpoint.fetches.values[0].answer("")
+        endpoint.fetches.values[0].respond("")
         _ = try await task.value
         #expect(!service.containsRequests())
         #expect(!service.containsRequest(TextRequest(name: "x")))
@@ -48,7 +48,7 @@ struct RegistryTests {
     func goneInHandler() async throws {
         let seen = Collected<Bool>()
         service.perform(TextRequest()).onCompletion { [service] _ in seen.add(service.containsRequests()) }.resume()
-        await endpoint.fetches.wait()[0].answer("")
+        await endpoint.fetches.wait()[0].respond("")
         #expect(await seen.wait() == [false])
     }
 
@@ -72,7 +72,7 @@ struct RegistryTests {
         #expect(endpoint.fetches.values[0].wasCancelled)
         #expect(service.containsRequest(OtherRequest()) == (way != .all))
         if way != .all {
-            endpoint.fetches.values[1].answer("two")
+            endpoint.fetches.values[1].respond("two")
             #expect(try await other.value == "two")
         }
     }
@@ -94,7 +94,7 @@ struct RegistryTests {
         let third = service.perform(PlainRequest(), duplicates: .reject).resume()
         let fourth = service.perform(PlainRequest(), duplicates: .reject).resume()
         await endpoint.fetches.wait(for: 4)
-        for fetch in endpoint.fetches.values { fetch.answer("") }
+        for fetch in endpoint.fetches.values { fetch.respond("") }
         for task in [first, second, third, fourth] { #expect(await task.serviceResponse.data == "") }
         #expect(!service.containsRequests())
     }
@@ -105,7 +105,7 @@ struct RegistryTests {
         let second = service.perform(TextRequest(), key: 1.0, duplicates: .reject).resume()
         let third = service.perform(TextRequest(), key: UInt8(1), duplicates: .reject).resume()
         await endpoint.fetches.wait(for: 3)
-        for fetch in endpoint.fetches.values { fetch.answer("") }
+        for fetch in endpoint.fetches.values { fetch.respond("") }
         for task in [first, second, third] { #expect(await task.serviceResponse.data == "") }
     }
 
@@ -118,7 +118,7 @@ struct RegistryTests {
         }
         let fetches = await endpoint.fetches.wait()
         #expect(fetches.count == 1)
-        fetches[0].answer("one")
+        fetches[0].respond("one")
         var answers: [String: Int] = [:]
         for task in tasks { answers[await task.serviceResponse.isDuplicate ? "duplicate" : "data", default: 0] += 1 }
         #expect(answers == ["duplicate": 999, "data": 1])
@@ -132,7 +132,7 @@ struct RegistryTests {
         tasks[2].cancel()
         #expect(await tasks[0].serviceResponse.isCanceled)
         #expect(!fetch.wasCancelled)
-        fetch.answer("one")
+        fetch.respond("one")
         #expect(try await tasks[1].value == "one")
         #expect(try await tasks[3].value == "one")
         #expect(await tasks[2].serviceResponse.isCanceled)
@@ -140,7 +140,7 @@ struct RegistryTests {
         #expect(endpoint.fetches.values.count == 1)
         // A request after the response is a new one.
         let next = service.perform(TextRequest(), duplicates: .join).resume()
-        await endpoint.fetches.wait(for: 2)[1].answer("two")
+        await endpoint.fetches.wait(for: 2)[1].respond("two")
         #expect(try await next.value == "two")
     }
 
@@ -173,7 +173,7 @@ struct RegistryTests {
         first.cancel()
         #expect(await first.serviceResponse.isCanceled)
         #expect(!exchange.log.contains("cancel"))
-        exchange.answer("one")
+        exchange.respond("one")
         #expect(try await second.value == "one")
         #expect(second.task.request.url?.absoluteString == "https://h/v1/x")
     }
@@ -186,8 +186,8 @@ struct RegistryTests {
         service.storageAccount = "bob"
         let bob = service.perform(TextRequest(), duplicates: .join).resume()
         await endpoint.fetches.wait(for: 2)
-        endpoint.fetches.values[0].answer("alice's")
-        endpoint.fetches.values[1].answer("bob's")
+        endpoint.fetches.values[0].respond("alice's")
+        endpoint.fetches.values[1].respond("bob's")
         #expect(try await alice.value == "alice's")
         #expect(try await bob.value == "bob's")
     }
@@ -199,10 +199,10 @@ struct RegistryTests {
         let newer = service.perform(TextRequest()).resume()
         await endpoint.fetches.wait(for: 2)
         let joined = service.perform(TextRequest(), duplicates: .join).resume()
-        endpoint.fetches.values[1].answer("newer")
+        endpoint.fetches.values[1].respond("newer")
         #expect(try await newer.value == "newer")
         #expect(service.containsRequest(TextRequest()))
-        endpoint.fetches.values[0].answer("older")
+        endpoint.fetches.values[0].respond("older")
         #expect(try await older.value == "older")
         #expect(try await joined.value == "newer")
         #expect(endpoint.fetches.values.count == 2)
@@ -227,7 +227,7 @@ struct RegistryTests {
         let fetches = await endpoint.fetches.wait(for: 3)
         #expect(fetches[0].wasCancelled)
         #expect(fetches[1].wasCancelled)
-        fetches[2].answer("three")
+        fetches[2].respond("three")
         #expect(try await third.value == "three")
     }
 
@@ -243,9 +243,9 @@ struct RegistryTests {
         let third = await endpoint.fetches.wait(for: 2)[1]
         #expect(endpoint.fetches.values.count == 2)
         #expect(service.containsRequest(TextRequest()))
-        third.answer("three")
+        third.respond("three")
         #expect(try await tasks[2].value == "three")
-        await endpoint.fetches.wait(for: 3)[2].answer("four")
+        await endpoint.fetches.wait(for: 3)[2].respond("four")
         #expect(try await tasks[3].value == "four")
         #expect(!service.containsRequests())
     }
@@ -259,13 +259,13 @@ struct RegistryTests {
         let keyed = service.perform(TextRequest(), key: 1, duplicates: .queue).resume()
         let plain = service.perform(TextRequest(), duplicates: .queue).resume()
         let last = service.perform(TextRequest(name: "b"), key: 1, duplicates: .queue).resume()
-        endpoint.fetches.values[0].answer("first")
+        endpoint.fetches.values[0].respond("first")
         #expect(try await first.value == "first")
-        await endpoint.fetches.wait(for: 2)[1].answer("keyed")
+        await endpoint.fetches.wait(for: 2)[1].respond("keyed")
         #expect(try await keyed.value == "keyed")
         // These two requests are not duplicates of each other.
         let fetches = await endpoint.fetches.wait(for: 4)
-        for fetch in fetches[2...] { fetch.answer((fetch.request as? TextRequest)?.name ?? "") }
+        for fetch in fetches[2...] { fetch.respond((fetch.request as? TextRequest)?.name ?? "") }
         #expect(try await plain.value == "a")
         #expect(try await last.value == "b")
     }
@@ -277,14 +277,14 @@ struct RegistryTests {
         let sameKey = service.perform(TextRequest(name: "b"), key: 1).resume()
         await endpoint.fetches.wait(for: 2)
         let queued = service.perform(TextRequest(), key: 1, duplicates: .queue).resume()
-        endpoint.fetches.values[0].answer("equal")
+        endpoint.fetches.values[0].respond("equal")
         #expect(try await equal.value == "equal")
         // Gives the queued request time to start too early.
         for _ in 0..<2_000 { await Task.yield() }
         #expect(endpoint.fetches.values.count == 2)
-        endpoint.fetches.values[1].answer("same key")
+        endpoint.fetches.values[1].respond("same key")
         #expect(try await sameKey.value == "same key")
-        await endpoint.fetches.wait(for: 3)[2].answer("queued")
+        await endpoint.fetches.wait(for: 3)[2].respond("queued")
         #expect(try await queued.value == "queued")
     }
 
@@ -331,8 +331,8 @@ struct RegistryTests {
             }
         }
         let second = Self.$caller.withValue("second") { service.perform(TextRequest(), duplicates: .queue).resume() }
-        await endpoint.fetches.wait()[0].answer("")
-        await endpoint.fetches.wait(for: 2)[1].answer("")
+        await endpoint.fetches.wait()[0].respond("")
+        await endpoint.fetches.wait(for: 2)[1].respond("")
         _ = await (first.result, second.result)
         #expect(seen.values == ["first 1", "second 0"])
     }
@@ -363,10 +363,10 @@ struct RegistryTests {
         #expect(!clone.containsRequests())
         clone.cancelRequests()
         let same = clone.perform(RawText(), duplicates: .reject).resume()
-        await endpoint.fetches.wait(for: 2)[1].answer("two")
+        await endpoint.fetches.wait(for: 2)[1].respond("two")
         #expect(try await same.value == "two")
         #expect(try await original.stored(RawText()).value.value == "two")
-        endpoint.fetches.values[0].answer("one")
+        endpoint.fetches.values[0].respond("one")
         #expect(try await task.value == "one")
         clone.endpoints = []
         #expect(original.endpoints.count == 1)
@@ -384,7 +384,7 @@ struct RegistryTests {
         if isMapped { task = task.map { $0 + "!" } }
         task.resume()
         service = nil
-        await endpoint.fetches.wait()[0].answer("one")
+        await endpoint.fetches.wait()[0].respond("one")
         #expect(try await task.value == (isMapped ? "one!" : "one"))
         #expect(released == nil)
         withExtendedLifetime(task) {}
@@ -408,9 +408,9 @@ struct RegistryTests {
         #expect(endpoint.fetches.values[0].wasCancelled)
         // The task was not in flight, so it is performed when it is resumed.
         late.resume()
-        await endpoint.fetches.wait(for: 3)[2].answer("late")
+        await endpoint.fetches.wait(for: 3)[2].respond("late")
         #expect(await results.wait(for: 2) == [true, true])
-        endpoint.fetches.values[1].answer("clone")
+        endpoint.fetches.values[1].respond("clone")
         #expect(try await others.value == "clone")
     }
 
@@ -501,9 +501,9 @@ struct RegistryTests {
         }
         try #require(isOver == .success)
         let fetches = await endpoint.fetches.wait(for: 2).filter { !($0.request is PlainRequest) }
-        for fetch in fetches { fetch.answer("one") }
+        for fetch in fetches { fetch.respond("one") }
         await eventually("every request ends") {
-            for fetch in endpoint.fetches.values { fetch.answer("one") }
+            for fetch in endpoint.fetches.values { fetch.respond("one") }
             return results.values.count >= 5
         }
         #expect(results.values.count { $0 == "one" } == 4)

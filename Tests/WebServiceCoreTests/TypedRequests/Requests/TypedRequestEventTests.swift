@@ -53,7 +53,7 @@ struct TypedRequestEventTests {
         let task = service.perform(TextRequest()).resume()
         let fetch = await endpoint.fetches.wait()[0]
         #expect(recorder.exchanges.map(\.id) == [fetch.id])
-        fetch.answer("a")
+        fetch.respond("a")
         _ = try await task.value
         #expect(recorder.lines() == ["created TextRequest", "ended 0 endpoint"])
     }
@@ -64,7 +64,7 @@ struct TypedRequestEventTests {
         let first = service.perform(TextRequest()).resume()
         let fetch = await endpoint.fetches.wait()[0]
         let second = service.perform(TextRequest(), duplicates: .join).resume()
-        fetch.answer("a")
+        fetch.respond("a")
         _ = try await (first.value, second.value)
         #expect(recorder.lines(0) == ["created TextRequest", "ended 0 endpoint"])
         #expect(recorder.lines(1) == ["created TextRequest", "joined", "ended 0 joined"])
@@ -78,8 +78,8 @@ struct TypedRequestEventTests {
         useHandEndpoint()
         let first = service.perform(TextRequest(), duplicates: .queue).resume()
         let second = service.perform(TextRequest(), duplicates: .queue).resume()
-        await endpoint.fetches.wait()[0].answer("a")
-        await endpoint.fetches.wait(for: 2)[1].answer("b")
+        await endpoint.fetches.wait()[0].respond("a")
+        await endpoint.fetches.wait(for: 2)[1].respond("b")
         _ = try await (first.value, second.value)
         #expect(recorder.lines(0) == ["created TextRequest", "ended 0 endpoint"])
         #expect(recorder.lines(1) == ["created TextRequest", "queued", "ended 0 endpoint"])
@@ -96,7 +96,7 @@ struct TypedRequestEventTests {
         let third = service.perform(TextRequest(), duplicates: .replace).resume()
         _ = await first.result
         #expect(recorder.lines(0) == ["created TextRequest", "ended URLError -999"])
-        await endpoint.fetches.wait(for: 2)[1].answer("b")
+        await endpoint.fetches.wait(for: 2)[1].respond("b")
         _ = try await third.value
         service.endpoints = []
         _ = await service.perform(TextRequest()).result
@@ -156,7 +156,7 @@ struct TypedRequestEventTests {
         service.session = session
         let task = service.perform(Get(), fetchPolicy: .cacheThenServer).resume()
         await eventually { recorder.lines(2).contains("storage: read") }
-        await session.exchanges.wait()[0].answer("y")
+        await session.exchanges.wait()[0].respond("y")
         #expect(try await task.value == "y")
         #expect(recorder.lines(2).prefix(3) == ["created Get", "storage: read", "ended 200 network"])
     }

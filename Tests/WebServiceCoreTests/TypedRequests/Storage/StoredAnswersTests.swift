@@ -41,7 +41,7 @@ struct StoredAnswersTests {
     {
         let count = endpoint.fetches.values.count
         let task = service.perform(request).resume()
-        await endpoint.fetches.wait(for: count + 1)[count].answer(text)
+        await endpoint.fetches.wait(for: count + 1)[count].respond(text)
         return await task.result
     }
 
@@ -129,11 +129,11 @@ struct StoredAnswersTests {
         let early = service.perform(RawText()).resume()
         await endpoint.fetches.wait()
         early.cancel()
-        endpoint.fetches.values[0].answer("early")
+        endpoint.fetches.values[0].respond("early")
         #expect(await early.serviceResponse.isCanceled)
 
         let during = service.perform(RawText()).resume()
-        await endpoint.fetches.wait(for: 2)[1].answer("slow")
+        await endpoint.fetches.wait(for: 2)[1].respond("slow")
         await processing.wait(for: 1)
         during.cancel()
         #expect(await during.serviceResponse.isCanceled)
@@ -143,10 +143,10 @@ struct StoredAnswersTests {
         let gated = HandStorage(gate: gate)
         service.storages = [gated]
         service.perform(RawText()).resume()
-        await endpoint.fetches.wait(for: 3)[2].answer("first")
+        await endpoint.fetches.wait(for: 3)[2].respond("first")
         await gated.begun.wait()
         let late = service.perform(RawText()).resume()
-        await endpoint.fetches.wait(for: 4)[3].answer("late")
+        await endpoint.fetches.wait(for: 4)[3].respond("late")
         #expect(try await late.value == "late")
         late.cancel()
         gate.set(true)
@@ -165,10 +165,10 @@ struct StoredAnswersTests {
         await endpoint.fetches.wait(for: 2)
         let quick = service.perform(RawText()).resume()
         await endpoint.fetches.wait(for: 3)
-        endpoint.fetches.values[0].answer("replaced")
-        endpoint.fetches.values[2].answer("newer")
+        endpoint.fetches.values[0].respond("replaced")
+        endpoint.fetches.values[2].respond("newer")
         #expect(try await quick.value == "newer")
-        endpoint.fetches.values[1].answer("older")
+        endpoint.fetches.values[1].respond("older")
         #expect(try await slow.value == "older")
         #expect(await replaced.serviceResponse.isCanceled)
         #expect(try await service.stored(RawText()).value.value == "newer")
@@ -186,9 +186,9 @@ struct StoredAnswersTests {
         await endpoint.fetches.wait(for: 3)
         endpoint.fetches.values[2].fail(TestError(name: "third"))
         #expect(await third.serviceResponse.data == nil)
-        endpoint.fetches.values[0].answer("first")
+        endpoint.fetches.values[0].respond("first")
         #expect(try await first.value == "first")
-        endpoint.fetches.values[1].answer("second")
+        endpoint.fetches.values[1].respond("second")
         #expect(try await second.value == "second")
         #expect(try await service.stored(RawText()).value.value == "stored second")
         #expect(storage.calls.values == [.store("first"), .store("second"), .read])
@@ -212,13 +212,13 @@ struct StoredAnswersTests {
         let newer = service.perform(RawText()).resume()
         await endpoint.fetches.wait(for: 2)
         let (asked, answered) = (Collected<Void>(), DispatchSemaphore(value: 0))
-        endpoint.fetches.values[0].answer(
+        endpoint.fetches.values[0].respond(
             Held {
                 asked.add(())
                 _ = answered.wait(timeout: .now() + 10)  // other tests may block the other threads
             })
         await asked.wait()
-        endpoint.fetches.values[1].answer("newer")
+        endpoint.fetches.values[1].respond("newer")
         #expect(try await newer.value == "newer")
         answered.signal()
         #expect(try await older.value == "older")
@@ -401,7 +401,7 @@ struct StoredAnswersTests {
         let task = service.perform(RawText()).resume()
         await endpoint.fetches.wait()
         service.storageAccount = "bob"
-        endpoint.fetches.values[0].answer("alice's")
+        endpoint.fetches.values[0].respond("alice's")
         _ = await task.result
         #expect(await code(service.stored(RawText())) == .noStoredData)
         service.storageAccount = nil
@@ -491,7 +491,7 @@ struct StoredAnswersTests {
         for (name, status) in [("a", 200), ("b", 203)] {
             let count = endpoint.fetches.values.count
             let task = service.perform(RawText(name: name)).resume()
-            await endpoint.fetches.wait(for: count + 1)[count].answer(
+            await endpoint.fetches.wait(for: count + 1)[count].respond(
                 ServerData(statusCode: status, binary: Data("rich".utf8)))
             #expect(try await task.value == "rich")
         }
@@ -510,7 +510,7 @@ struct StoredAnswersTests {
         let pending = service.perform(RawText()).resume()
         #expect(try await service.stored(RawText(), .untilSuccess(of: pending)).value.value == "stored old")
         #expect(try await service.stored(RawText(), .untilFinished(pending)).value.value == "stored old")
-        await endpoint.fetches.wait(for: 2)[1].answer("new")
+        await endpoint.fetches.wait(for: 2)[1].respond("new")
         _ = await pending.result
         #expect(await service.stored(RawText(), .untilSuccess(of: pending)).serviceResponse.isCanceled)
         #expect(await service.stored(RawText(), .untilFinished(pending)).serviceResponse.isCanceled)
@@ -555,7 +555,7 @@ struct StoredAnswersTests {
         let task = service.perform(ValueText()).resume()
         // The read waits for the write of "old", which waits for the gate.
         let read = service.stored(RawText(), .untilSuccess(of: task)).resume()
-        await endpoint.fetches.wait(for: 2)[1].answer("new")
+        await endpoint.fetches.wait(for: 2)[1].respond("new")
         #expect(try await task.value == "new")
         #expect(await read.serviceResponse.isCanceled)
         gate.set(true)
@@ -568,14 +568,14 @@ struct StoredAnswersTests {
             let endpoint = HandEndpoint()
             service.endpoints = [endpoint]
             let seeded = service.perform(RawText()).resume()
-            await endpoint.fetches.wait()[0].answer("old")
+            await endpoint.fetches.wait()[0].respond("old")
             _ = await seeded.result
             let shown = Collected<String>()
             let task = service.perform(RawText()).updateUI { shown.add("new \($0)") }.resume()
             let fetch = await endpoint.fetches.wait(for: 2)[1]
             let read = service.stored(RawText(), .untilSuccess(of: task)).updateUI { shown.add("old \($0.value)") }
             if turn % 2 == 0 { read.resume() }
-            fetch.answer("x")
+            fetch.respond("x")
             if turn % 2 == 1 { read.resume() }
             _ = await (read.result, task.result)
             #expect(await shown.wait().last == "new x")
@@ -586,7 +586,7 @@ struct StoredAnswersTests {
     func delegates() async throws {
         final class Delegate: ServiceDelegate {
             let calls = Collected<String>()
-            func serviceDidAnswer(
+            func serviceDidRespond(
                 _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest,
                 key: (any Hashable & Sendable)?, isFromStorage: Bool
             ) {

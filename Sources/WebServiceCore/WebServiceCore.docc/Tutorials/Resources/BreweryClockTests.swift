@@ -14,7 +14,7 @@ import FoundationNetworking
         let clock = TestClock()
         let mock = MockService(clock: clock)
         var silence = MockResponse.status(200)
-        silence.wire = .noAnswer
+        silence.wire = .noResponse
         mock.on(.any, silence).times(1)
         let client = BreweryClient(service: mock.service)
         let brewers = Task(executorPreference: clock.executor) { try await client.brewers(in: "vermont") }

@@ -7,14 +7,14 @@ import FoundationNetworking
 
 /// Responses: statuses, header fields and bodies.
 extension SessionScenario {
-    static let answers: [SessionScenario] =
+    static let responses: [SessionScenario] =
         statuses + [
             SessionScenario(
                 "a response to HEAD has no body, whatever its Content-Length, and the next request succeeds"
             ) { stage in
                 stage.serve { _ in ScenarioReply(200, "ignored") }
-                try stage.expect(.answer(200, ""), await stage.send(stage.request("/", .HEAD)))
-                try stage.expect(.answer(200, "ignored"), await stage.send(stage.request()))
+                try stage.expect(.response(200, ""), await stage.send(stage.request("/", .HEAD)))
+                try stage.expect(.response(200, "ignored"), await stage.send(stage.request()))
             },
             SessionScenario("the header fields and the URL of a response are delivered") { stage in
                 let fields: Headers =
@@ -28,7 +28,7 @@ extension SessionScenario {
                     return ScenarioReply(response)
                 }
                 let outcome = try await stage.send(stage.request("/a?b=c"))
-                try stage.expect(.answer(200, "ale"), outcome)
+                try stage.expect(.response(200, "ale"), outcome)
                 for field in fields { try stage.expect(field.name, outcome.header(field.name), is: field.value) }
                 try stage.expect("x-blanks", outcome.header("x-blanks"), is: "a b  c")
                 try stage.expect("media type", outcome.response?.mimeType, is: "text/plain")
@@ -69,7 +69,7 @@ extension SessionScenario {
         SessionScenario("a \(status) is delivered as a response, and the next request succeeds") { stage in
             stage.serve { _ in ScenarioReply(status, "ale") }
             let body = [204, 205, 304].contains(status) ? "" : "ale"
-            for _ in 0..<2 { try stage.expect(.answer(status, body), await stage.send(stage.request())) }
+            for _ in 0..<2 { try stage.expect(.response(status, body), await stage.send(stage.request())) }
         }
     }
 
@@ -82,7 +82,7 @@ extension SessionScenario {
             return ScenarioReply(response)
         }
         let outcome = try await stage.send(stage.request())
-        try stage.expect(.answer(200, ""), outcome)
+        try stage.expect(.response(200, ""), outcome)
         try stage.expect(name, outcome.header(name), is: value)
     }
 
@@ -94,7 +94,7 @@ extension SessionScenario {
                 return ScenarioReply(response)
             }
             let outcome = try await stage.send(stage.request())
-            try stage.expect(.answer(status, "elsewhere"), outcome)
+            try stage.expect(.response(status, "elsewhere"), outcome)
             try stage.expect("Location", outcome.header("Location"), is: location)
             try stage.expect("requests", stage.requests.count, is: 1)
         }
@@ -108,7 +108,7 @@ extension SessionScenario {
                 return ScenarioReply(response)
             }
             let outcome = try await stage.send(stage.request())
-            try stage.expect(.answer(401, "who are you?"), outcome)
+            try stage.expect(.response(401, "who are you?"), outcome)
             try stage.expect("WWW-Authenticate", outcome.header("WWW-Authenticate"), is: challenge)
             try stage.expect("requests", stage.requests.count, is: 1)
         }
