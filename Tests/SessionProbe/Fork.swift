@@ -17,7 +17,7 @@ import Darwin
 ///     session-probe fork foundationSession|curlSession exec|exit
 ///
 /// The child executes a program that lists its descriptors and the TCP sockets of the machine
-/// (`exec`), or exits (`exit`). The parent then completes the request in flight and a new one, and
+/// (`exec`), or exits (`exit`), after the session has refused a request of the child. The parent then completes the request in flight and a new one, and
 /// stores an entry. Prints the results of both processes.
 func probeFork(_ kind: String, _ ending: String) async throws {
     let gate = DispatchSemaphore(value: 0)
@@ -35,10 +35,15 @@ func probeFork(_ kind: String, _ ending: String) async throws {
     let storage = try FileStorage(folder: folder)
     try await storage.store(StorageEntry(.raw(Data("value".utf8)), date: Date(timeIntervalSince1970: 0)), for: key)
     let service = WebService(baseURLString: server.baseURLString)
+    let refusal = Refusal()
+    var refused: (any StreamTask)?
     switch kind {
     case "foundationSession": service.session = FoundationSession()
     #if WEBSERVICE_CURL
-    case "curlSession": service.session = try CurlSession()
+    case "curlSession":
+        let session = try CurlSession()
+        service.session = session
+        refused = session.streamTask(request: Request(url: server.baseURLString), receiver: refusal)
     #endif
     default: return tell("unknown session")
     }
@@ -60,6 +65,8 @@ func probeFork(_ kind: String, _ ending: String) async throws {
             execv("/bin/sh", arguments)
             _exit(127)
         }
+        refused?.resume()
+        if refused != nil, refusal.code?.description != "sessionClosed" { _exit(1) }
         exit(0)
     }
     let status = await withCheckedContinuation { continuation in
@@ -75,4 +82,18 @@ func probeFork(_ kind: String, _ ending: String) async throws {
     try await storage.store(StorageEntry(.raw(Data("newer".utf8)), date: Date(timeIntervalSince1970: 0)), for: key)
     if let data = try await storage.entry(for: key)?.data { tell("stored: \(String(decoding: data, as: UTF8.self))") }
     server.stop()
+}
+
+/// Records the error of a request.
+private final class Refusal: BodyReceiver {
+    private let state = Mutex<WebServiceError.Code?>(nil)
+
+    var code: WebServiceError.Code? { state.withLock { $0 } }
+
+    func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) {}
+    func didReceive(_ bytes: UnsafeRawBufferPointer) -> Demand { .more }
+
+    func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
+        if case .failure(let error as WebServiceError) = result { state.withLock { $0 = error.code } }
+    }
 }
