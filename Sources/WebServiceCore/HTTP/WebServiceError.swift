@@ -29,9 +29,8 @@ public struct WebServiceError: Error, Sendable {
     /// The error that caused this one; `nil` if this is the first cause.
     public var underlying: (any Error)?
 
-    /// Creates an error. Everything but the code and the message defaults to `nil`.
-    ///
-    /// - Parameter body: The bytes that cannot be used, if they are not the body of the response.
+    /// Creates an error. Everything but the code and the message defaults to `nil`; ``body`` is then
+    /// that of the response.
     public init(
         _ code: Code,
         _ message: String,
