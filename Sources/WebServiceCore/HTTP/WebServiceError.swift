@@ -29,8 +29,9 @@ public struct WebServiceError: Error, Sendable {
     /// The error that caused this one; `nil` if this is the first cause.
     public var underlying: (any Error)?
 
-    /// Creates an error. Everything but the code and the message defaults to `nil`; ``body`` is then
-    /// that of the response.
+    /// Creates an error. Everything but the code and the message defaults to `nil`.
+    ///
+    /// Without `body`, ``body`` is that of the response.
     public init(
         _ code: Code,
         _ message: String,
