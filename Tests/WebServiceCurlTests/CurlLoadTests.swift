@@ -119,8 +119,9 @@ struct CurlLoadTests {
         #expect(server.connectionCount <= 8)
         // Both ends of each connection are in this process.
         if before > 0 { #expect(most.value < before + 40) }
-        // Each of eight server connections has a thread, and so do the pools of Swift and Dispatch.
-        if threads > 0 { #expect(mostThreads.value <= 64) }
+        // Each of eight server connections has a thread, and so do the pools of Swift and Dispatch,
+        // which may still have threads of earlier tests.
+        if threads > 0 { #expect(mostThreads.value <= threads + 48) }
     }
 
     @Test(
