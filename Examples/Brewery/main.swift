@@ -76,7 +76,8 @@ do {
     }
 
     let service = WebService(baseURLString: address)
-    if options.isVerbose { service.observers = [.log(.trace) { output($0.text) }] }
+    let log = OpenExchanges()
+    if options.isVerbose { service.observers = [.log(.trace) { output($0.text) }, log] }
     service.session = setUp("the transport \(options.transport)") { try session(options.transport) }
     service.storages = [
         options.store.map { path in setUp("the store \(path)") { try FileStorage(folder: URL(fileURLWithPath: path)) } }
@@ -95,6 +96,7 @@ do {
     do {
         let failures = try await Demo(client: BreweryClient(webService: service)).run()
         await service.finishStoring()
+        await log.finish()
         guard failures == 0 else {
             complain("brewery: \(count(failures, "exchange")) failed; check that \(address) is a brewery server")
             exit(1)

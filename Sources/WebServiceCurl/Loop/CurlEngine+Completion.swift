@@ -32,7 +32,7 @@ extension CurlEngine {
     func endBodies() {
         while let handle = uploadsToCheck.popLast() {
             guard handle.isUploading, !handle.attempt.isPaused, !handle.attempt.isBodyOver,
-                !completed.contains(where: { $0 === handle }),
+                !handle.attempt.isComplete,
                 let connection = handle.attempt.connection,
                 connections[connection.socket] === connection, !poller.isReading(connection.socket)
             else { continue }
@@ -53,13 +53,14 @@ extension CurlEngine {
 
     /// Ends an exchange that libcurl has completed, or begins it again.
     func complete(_ handle: CurlHandle, _ code: CURLcode) {
-        guard let exchange = handle.exchange, handle.deliverUnread(code) else { return }
+        guard let exchange = handle.exchange, !handle.attempt.isComplete, handle.deliverUnread(code) else { return }
         if handle.attempt.mustBeginAgain || handle.isUnprocessed(code) {
             curl_multi_remove_handle(multi, handle.easy)
             handle.beginAgain()
             if curl_multi_add_handle(multi, handle.easy) == CURLM_OK { return }
         }
         ended.append(Ended(exchange: exchange, result: handle.result(code), metrics: handle.metrics()))
+        handle.attempt.isComplete = true
         completed.append(handle)
     }
 

@@ -56,7 +56,7 @@ extension CurlEngine {
     /// Ends an exchange that libcurl has not completed, and closes its connection unless other
     /// exchanges use it.
     func end(_ handle: CurlHandle, _ error: any Error) {
-        guard let exchange = handle.exchange else { return }
+        guard let exchange = handle.exchange, !handle.attempt.isComplete else { return }
         // libcurl would use a connection again on which it has reset an HTTP/2 stream.
         if handle.attempt.connection?.isMultiplexed == true { handle.forbidReuse() }
         ended.append(Ended(exchange: exchange, result: .failure(error), metrics: handle.metrics()))

@@ -68,6 +68,9 @@ struct CurlAttempt {
 
     // MARK: The response
 
+    /// A Boolean value that indicates whether the exchange has a result.
+    var isComplete = false
+
     /// The number of header lines received so far.
     var headLines = 0
     /// A Boolean value that indicates whether a line was received in part.
