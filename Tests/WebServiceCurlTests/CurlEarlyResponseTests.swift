@@ -160,6 +160,38 @@ struct CurlEarlyResponseTests {
         #expect(try await self.response(to: third, over: session).get().status == 200)
     }
 
+    @Test(
+        "An exchange that is continued and cancelled at once completes once",
+        .enabled(if: StrayServer.python != nil, "python3 is missing"))
+    func continuedAndCancelled() async throws {
+        let server = try EarlyServer()
+        let session = try CurlSession()
+        let receiver = EarlyReceiver(server, mayPause: true)
+        let digits = (Self.chunked + "1\r\na\r\n0\r\n\r\n").utf8.map {
+            String($0 >> 4, radix: 16) + String($0 & 15, radix: 16)
+        }.joined()
+        var request = Request(.PUT, url: "http://127.0.0.1:\(server.port)/reset/\(digits)")
+        request.content = .stream(length: nil) { Self.zeros }
+        let task = session.streamTask(request: try request.encode(), receiver: receiver)
+        task.resume()
+        await eventually("the receiver pauses") { receiver.isPaused }
+        // The loop takes both requests at once, because it is busy with another response.
+        let (isBusy, isOver) = (Collected<Void>(), DispatchSemaphore(value: 0))
+        let blocking = BlockingReceiver {
+            isBusy.add(())
+            _ = isOver.wait(timeout: .now() + 20)
+        }
+        session.streamTask(request: Request(url: "http://127.0.0.1:\(server.port)/keep/"), receiver: blocking).resume()
+        await isBusy.wait()
+        receiver.proceed()
+        task.receiveMore()
+        task.cancel()
+        isOver.signal()
+        await eventually("the exchange ends") { receiver.isOver }
+        session.close()
+        #expect(receiver.events == ["200", "paused", "a", "end"])
+    }
+
     /// Sends a body. The server responds and resets the connection while the loop reads the second
     /// part of the body.
     private func exchange(
@@ -251,4 +283,15 @@ private final class EarlyReceiver: BodyReceiver {
             state.isOver = true
         }
     }
+}
+
+/// A receiver that blocks the loop while it receives the head.
+private final class BlockingReceiver: BodyReceiver {
+    private let onHead: @Sendable () -> Void
+
+    init(onHead: @escaping @Sendable () -> Void) { self.onHead = onHead }
+
+    func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) { onHead() }
+    func didReceive(_ bytes: UnsafeRawBufferPointer) -> Demand { .more }
+    func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {}
 }
