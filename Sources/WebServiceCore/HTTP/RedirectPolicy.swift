@@ -88,7 +88,7 @@ extension RedirectPolicy {
 
     /// Returns the decision for a response.
     ///
-    /// `Pipeline` applies it, and `Exchange` sends the next request.
+    /// `Exchange` applies it and sends the next request.
     ///
     /// - Parameters:
     ///   - request: The request as sent on this hop.

@@ -213,6 +213,11 @@ extension Request {
     var hasBodyProvider: Bool {
         if case .provider = content.content { !parametersBelongInBody } else { false }
     }
+
+    /// A Boolean value that indicates whether a sequence produces the body while it is sent.
+    var hasStreamedBody: Bool {
+        if case .stream = content.content { !parametersBelongInBody } else { false }
+    }
 }
 
 extension Request.ParameterEncoding {

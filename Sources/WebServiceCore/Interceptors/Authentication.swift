@@ -50,9 +50,6 @@ public final class Authentication: Interceptor {
     private let flight = RefreshFlight()
     private let clock: TaskClock
 
-    /// The authentications on whose behalf the current Swift task runs a refresh.
-    @TaskLocal static var refreshing: Set<ObjectIdentifier> = []
-
     /// Creates an authentication for one account.
     ///
     /// - Parameters:
@@ -129,12 +126,12 @@ public final class Authentication: Interceptor {
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let id = ObjectIdentifier(self)
         let origins = origins.union([next.context.service.baseOrigin].compactMap(\.self))
-        guard !Self.refreshing.contains(id), let origin = request.url.flatMap(Origin.init), origins.contains(origin)
+        guard !Refresh.current.contains(id), let origin = request.url.flatMap(Origin.init), origins.contains(origin)
         else { return try await next(request) }
 
         var ticket = flight.ticket
         let account = ExchangeLog.Account.afterLogOuts(ticket.account)
-        guard next.context.log.account(id, account) == account else { throw Self.cleared }
+        guard next.context.account(id, account) == account else { throw Self.cleared }
         var credential = try await current(ticket)
         if let given = credential, request.headers[given.header] != nil {
             return try await next(request.marking(given.header))
@@ -166,7 +163,7 @@ public final class Authentication: Interceptor {
     /// ```
     @discardableResult
     public func bypassing<Value>(_ body: () throws -> Value) rethrows -> Value {
-        try Self.$refreshing.withValue(Self.refreshing.union([ObjectIdentifier(self)]), operation: body)
+        try Refresh.$current.withValue(Refresh.current.union([ObjectIdentifier(self)]), operation: body)
     }
 
     /// Runs work that is not an HTTP request, such as opening a WebSocket, with the credential.
@@ -190,7 +187,7 @@ public final class Authentication: Interceptor {
         refreshingAfter isUnauthorized: @Sendable (any Error) -> Bool,
         _ work: @Sendable (_ credential: Credential?) async throws -> Value
     ) async throws -> Value {
-        guard !Self.refreshing.contains(ObjectIdentifier(self)) else { return try await work(nil) }
+        guard !Refresh.current.contains(ObjectIdentifier(self)) else { return try await work(nil) }
         var ticket = flight.ticket
         let credential = try await fresh(try await current(ticket), &ticket, clock, nil)
         do {
@@ -247,10 +244,10 @@ public final class Authentication: Interceptor {
         _ reason: String
     ) async throws -> RefreshFlight.Ticket {
         let start = clock.now
-        defer { context?.log.record(.refresh, reason, from: start) }
+        defer { context?.record(.refresh, reason, from: start) }
         let limits = RefreshFlight.Limits(duration: refreshLimit, count: maximumRefreshes, window: refreshWindow)
         return try await flight.wait(ticket, limits, clock) { [self] in
-            try await Self.$refreshing.withValue(Self.refreshing.union([ObjectIdentifier(self)])) {
+            try await Refresh.$current.withValue(Refresh.current.union([ObjectIdentifier(self)])) {
                 try await provider.refresh(rejected)
             }
         }

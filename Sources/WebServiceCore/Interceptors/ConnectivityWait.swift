@@ -78,7 +78,7 @@ public struct ConnectivityWait: Interceptor {
             try await clock.sleep(for: pause)
             pause = min(pause * 2, .seconds(4))
         } while !isConnected(address)
-        next.context.log.record(.wait, "for a network", from: start)
+        next.context.record(.wait, "for a network", from: start)
         return true
     }
 }

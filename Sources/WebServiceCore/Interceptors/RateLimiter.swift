@@ -63,7 +63,7 @@ public final class RateLimiter: Interceptor {
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let (key, clock) = (key(request), next.context.service.clock)
         let start = clock.now
-        if try await awaitToken(key, clock) { next.context.log.record(.wait, "for the rate limit", from: start) }
+        if try await awaitToken(key, clock) { next.context.record(.wait, "for the rate limit", from: start) }
         let response = try await next(request)
         if [429, 503].contains(response.status),
             let pause = response.header(.retryAfter).flatMap({ RetryAfter($0, now: clock.date) })

@@ -185,7 +185,7 @@ public struct RetryPolicy: Interceptor {
         let start = context.clock.now
         try await clock.sleep(for: pause)
         try Task.checkCancellation()
-        context.log.record(.wait, "", from: start)
+        context.record(.wait, "", from: start)
     }
 
     private func reason(toRetry result: Result<Response, any Error>) -> String? {
@@ -251,10 +251,10 @@ extension RetryPolicy: ContinuationPolicy {
         let limit = Limit(budget, request, .failure(error), attempts: maximumAttempts)
         switch decide(request, attempt: attempt, spent: spent, limit: limit, asked: nil, context.clock) {
         case .stop(let why), .fail(let why):
-            context.log.record(.noRetry, "\(reason), \(why)")
+            context.record(.noRetry, "\(reason), \(why)")
             return nil
         case .wait(let pause, let why):
-            context.log.record(.retry, "\(reason), \(why)")
+            context.record(.retry, "\(reason), \(why)")
             return pause
         }
     }
@@ -268,7 +268,7 @@ extension ExchangeContext {
         let start = clock.now
         try await clock.sleep(for: duration)
         try Task.checkCancellation()
-        log.record(.wait, "", from: start)
+        record(.wait, "", from: start)
     }
 }
 

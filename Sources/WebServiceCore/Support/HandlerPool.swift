@@ -1,24 +1,19 @@
 import Dispatch
 import Foundation
 
-/// Work that a ``HandlerPool`` performs.
-package protocol PooledWork: AnyObject, Sendable {
-    func perform()
-}
-
-/// A pool that runs handlers in the background, on the global dispatch queue.
+/// The threads on which exchanges continue and handlers run, on the global dispatch queue.
 ///
 /// A transport delivers responses in batches, and waking a thread for each response costs more than
-/// most handlers do. A worker therefore runs one handler after another. Another worker starts if
-/// several handlers wait, or if none was started for a millisecond because a handler blocks; a
+/// most handlers do. A worker therefore runs one job after another. Another worker starts if
+/// several jobs wait, or if none was started for a millisecond because a handler blocks; a
 /// blocking handler delays others by no more than that.
-package final class HandlerPool: Sendable {
+package final class HandlerPool: TaskExecutor {
     package static let shared = HandlerPool()
 
     private struct State {
-        var waiting = Queue<any PooledWork>()
+        var waiting = Queue<Work>()
         var workers = 0
-        /// The number of items that were started, which indicates progress.
+        /// The number of jobs that were started, which indicates progress.
         var begun: UInt64 = 0
         var isWatched = false
         /// The number of batches that are being delivered.
@@ -37,6 +32,13 @@ package final class HandlerPool: Sendable {
         }
     }
 
+    private struct Work {
+        let job: UnownedJob
+        let executor: UnownedTaskExecutor
+        /// Retained until the job has run.
+        let token: WorkCount.Token?
+    }
+
     private enum Need {
         case nothing, worker
         case watch(UInt64)
@@ -44,14 +46,26 @@ package final class HandlerPool: Sendable {
 
     private let state = Mutex(State())
     private static let processors = max(2, ProcessInfo.processInfo.activeProcessorCount)
-    /// The number of items that may wait before another worker starts.
+    /// The number of jobs that may wait before another worker starts.
     private static let patience = 8
 
-    /// Runs work soon, never on the calling thread.
-    ///
-    /// - Parameter token: Retained until the work is done. Defaults to `nil`.
-    package func schedule(_ work: any PooledWork, counting token: WorkCount.Token? = nil) {
-        let work = token.map { CountedWork(work, $0) } ?? work
+    private static let worker = ThreadFlag()
+
+    /// A Boolean value that indicates whether the calling code runs on a thread of the pool, and
+    /// not within a call of ``startImmediately(on:_:)``.
+    static var isCurrent: Bool { worker.isSet }
+
+    /// Runs a job soon, never on the calling thread.
+    package func enqueue(_ job: consuming ExecutorJob) {
+        add(Work(job: UnownedJob(job), executor: asUnownedTaskExecutor(), token: nil))
+    }
+
+    /// Runs a job of another executor, which counts the work of a test clock.
+    func enqueue(_ job: UnownedJob, of executor: UnownedTaskExecutor, _ token: WorkCount.Token) {
+        add(Work(job: job, executor: executor, token: token))
+    }
+
+    private func add(_ work: Work) {
         carryOut(
             state.withLock { state in
                 state.waiting.append(work)
@@ -82,11 +96,16 @@ package final class HandlerPool: Sendable {
 
     private func addWorker() {
         DispatchQueue.global().async { [self] in
-            while let work = next() { work.perform() }
+            Self.worker.isSet = true
+            while let work = next() {
+                work.job.runSynchronously(on: work.executor)
+                withExtendedLifetime(work.token) {}
+            }
+            Self.worker.isSet = false
         }
     }
 
-    private func next() -> (any PooledWork)? {
+    private func next() -> Work? {
         state.withLock { state in
             guard let work = state.waiting.popFirst() else {
                 state.workers -= 1
@@ -113,16 +132,25 @@ package final class HandlerPool: Sendable {
             if let next { watch(next) }
         }
     }
-}
 
-/// Work that a test clock waits for.
-private final class CountedWork: PooledWork {
-    private let work: any PooledWork
-    private let token: WorkCount.Token
+    // MARK: Starting
 
-    init(_ work: any PooledWork, _ token: WorkCount.Token) {
-        (self.work, self.token) = (work, token)
+    /// Starts a Swift task that runs on the calling thread until it first waits (SE-0472), and then
+    /// on an executor.
+    ///
+    /// This saves waking another thread, and preserves the order of several starts. A nonisolated
+    /// asynchronous function never runs on the main actor. Earlier systems start the task on the
+    /// executor.
+    @discardableResult
+    static func startImmediately(
+        on executor: any TaskExecutor, _ operation: @escaping @Sendable () async -> Void
+    ) -> Task<Void, Never> {
+        guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else {
+            return Task(executorPreference: executor, operation: operation)
+        }
+        let wasSet = worker.isSet
+        if wasSet { worker.isSet = false }
+        defer { if wasSet { worker.isSet = true } }
+        return Task.immediate(executorPreference: executor, operation: operation)
     }
-
-    func perform() { work.perform() }
 }

@@ -22,8 +22,6 @@ package final class WorkCount: TaskExecutor {
     }
 
     private let state = Mutex(State())
-    /// Its threads may block, as those of ``BlockingExecutor``.
-    private static let queue = DispatchQueue(label: "WebService.WorkCount", attributes: .concurrent)
 
     package init() {}
 
@@ -50,11 +48,7 @@ package final class WorkCount: TaskExecutor {
     }
 
     package func enqueue(_ job: consuming ExecutorJob) {
-        let (job, token) = (UnownedJob(job), begin())
-        Self.queue.async {
-            job.runSynchronously(on: self.asUnownedTaskExecutor())
-            withExtendedLifetime(token) {}
-        }
+        HandlerPool.shared.enqueue(UnownedJob(job), of: asUnownedTaskExecutor(), begin())
     }
 
     /// Waits until no work is in progress.
@@ -77,8 +71,8 @@ package final class WorkCount: TaskExecutor {
 }
 
 extension TaskClock {
-    /// The executor of Swift tasks that this clock waits for; `nil` for the default executor.
-    package var executor: (any TaskExecutor)? { work }
+    /// The executor of exchanges and handlers: ``HandlerPool``, or one that this clock waits for.
+    package var executor: any TaskExecutor { work ?? HandlerPool.shared }
 
     /// Begins work that this clock waits for; `nil` for clocks that do not wait.
     package func beginWork() -> WorkCount.Token? { work?.begin() }

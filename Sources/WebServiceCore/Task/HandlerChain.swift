@@ -123,6 +123,8 @@ enum Track: Sendable {
 struct HandlerChain: Sendable {
     /// The next step, to be run outside the lock.
     enum Step: Sendable {
+        /// The last value that precedes the result is delivered.
+        case wait(any Prelude)
         /// The delegate validates the result, before the first handler.
         case validate
         case run(Handler)
@@ -136,7 +138,9 @@ struct HandlerChain: Sendable {
     private var handlers: [Handler] = []
     private var position = 0
     private var metricsHandlers: [MetricsHandler] = []
+    /// The track while nobody runs handlers.
     private var track = Track.pending
+    private var preludes: [any Prelude] = []
     private var needsValidation = false
     private var hasCollectedMetrics = false
     private(set) var isOpen = false
@@ -160,9 +164,12 @@ struct HandlerChain: Sendable {
 
     /// Opens the chain once there is a result. Handlers can run from now on.
     ///
-    /// - Parameter isObserved: Whether a delegate validates the result and receives the metrics.
-    mutating func open(failure: (any Error)?, isObserved: Bool) {
+    /// - Parameters:
+    ///   - preludes: What is delivered before the first handler.
+    ///   - isObserved: Whether a delegate validates the result and receives the metrics.
+    mutating func open(failure: (any Error)?, after preludes: [any Prelude], isObserved: Bool) {
         isOpen = true
+        self.preludes = preludes
         needsValidation = isObserved
         hasCollectedMetrics = !isObserved
         if let failure { track = .failure(failure) }
@@ -190,11 +197,6 @@ struct HandlerChain: Sendable {
         return track
     }
 
-    /// Stores the track while the right to run handlers passes to the main actor or back.
-    mutating func putDown(_ track: Track) {
-        self.track = track
-    }
-
     /// Releases the right to run handlers, at the end or when the task is suspended.
     mutating func release(_ track: Track) {
         self.track = track
@@ -203,6 +205,7 @@ struct HandlerChain: Sendable {
 
     /// Returns the next step of the claimant for the given track.
     mutating func next(on track: borrowing Track) -> Step {
+        if let prelude = preludes.popLast() { return .wait(prelude) }
         if needsValidation {
             needsValidation = false
             return .validate

@@ -5,22 +5,46 @@ import FoundationNetworking
 #endif
 
 /// The start and the end of the exchange, and its deadline.
-///
-/// ``attach(_:deadline:)`` schedules the deadline, and ``ring()`` ends the task.
 extension SessionTask {
-    /// Starts the pipeline, at the first `resume()`, on the calling thread.
-    func start(_ request: consuming Request) {
-        let pipeline = service.pipeline
-        observe(pipeline.delegateReference)
-        if !pipeline.observers.isEmpty {
-            context.log.observe(by: pipeline.observers, copy request, isComposite: false)
+    /// Starts what provides the result: on the calling thread up to its first wait, then on the
+    /// handler pool.
+    func start(_ start: TaskState.Start) {
+        if let driver = start.driver {
+            driver(self, start.request)
+        } else {
+            send(start.request, over: makeExchange(for: start.request))
         }
-        let deadline = request.options.requestDeadline
-        pipeline.run(request, in: context) { work in
-            attach(work, deadline: deadline)
-        } completion: { [self] result in
-            complete(result)
+    }
+
+    /// Does the same as ``start(_:)``, but sends a request that runs no custom code in the calling
+    /// Swift task, and returns when the exchange has ended.
+    func startInPlace(_ start: TaskState.Start) async {
+        if let driver = start.driver { return driver(self, start.request) }
+        let request = start.request
+        let exchange = makeExchange(for: request)
+        guard !exchange.stages.runsCustomCode(for: request) else { return send(request, over: exchange) }
+        scheduleDeadline(request.options.requestDeadline)
+        let result = await Result.catching { try await exchange.response(to: request) }
+        if settle(result)?.runsHandlers == true { await runHandlers(isAwaiting: true) }
+    }
+
+    private func makeExchange(for request: Request) -> Exchange {
+        let stages = service.stages
+        observe(stages.delegateReference)
+        if !stages.observers.isEmpty { context.observe(by: stages.observers, request, isComposite: false) }
+        return Exchange(stages: stages, context: context)
+    }
+
+    private func send(_ request: Request, over exchange: Exchange) {
+        scheduleDeadline(request.options.requestDeadline)  // a delegate may block
+        let work = HandlerPool.startImmediately(on: context.clock.executor) { [self] in
+            let result = await Result.catching { try await exchange.response(to: request) }
+            guard settle(result)?.runsHandlers == true else { return }
+            // A session may complete synchronously, within `resume()`.
+            if HandlerPool.isCurrent { await runHandlers() } else { scheduleHandlers() }
         }
+        // The end of the context ends the exchange, unless custom code is running.
+        if exchange.stages.runsCustomCode(for: request) { attach(work) }
     }
 
     /// Sets the delegate for the handlers of the task.
@@ -31,25 +55,31 @@ extension SessionTask {
 
     /// Attaches work that `cancel()` cancels. If the task is complete, the work is cancelled
     /// immediately.
-    ///
-    /// - Parameter deadline: The duration after which the task fails with
-    ///   ``WebServiceError/Code/deadline``; `nil` to leave the deadline unchanged.
-    func attach(_ work: Pipeline.Running, deadline: Duration? = nil) {
-        let alarm = deadline.map { context.clock.schedule(after: $0, self) }
-        let (isNeeded, replaced) = shared.withLock { $0.attach(work, alarm) }
+    func attach(_ work: any Cancellable) {
+        let (isNeeded, replaced) = shared.withLock { $0.attach(work) }
         withExtendedLifetime(replaced) {}
-        guard !isNeeded else { return }
-        if let alarm { context.clock.cancel(alarm) }
-        work.cancel()
+        if !isNeeded { work.cancel() }
+    }
+
+    /// Sets the duration after which the task fails with ``WebServiceError/Code/deadline``.
+    func scheduleDeadline(_ deadline: Duration) {
+        let alarm = context.clock.schedule(after: deadline, self)
+        if !shared.withLock({ $0.setAlarm(alarm) }) { context.clock.cancel(alarm) }
     }
 
     /// Adopts the records of another task that sent requests in place of this one.
     func takeOver(_ other: SessionTask) {
-        context.log.takeOver(other.context.log.record)
+        context.takeOver(other.context.record)
     }
 
     /// The result; `nil` until there is one.
     var result: Result<Response, any Error>? { shared.withLock { $0.result } }
+
+    /// Returns the response of a completed task.
+    func response() throws -> Response {
+        guard let result else { throw URLError(.unknown) }  // unreachable: callers wait for completion
+        return try result.get()
+    }
 
     /// A Boolean value that indicates whether `cancel()` was called, even if it had no effect on
     /// the result.
@@ -61,10 +91,30 @@ extension SessionTask {
     /// - Returns: Whether this result counts.
     @discardableResult
     func complete(_ result: Result<Response, any Error>, isInterrupted: Bool = false) -> Bool {
-        let result = result.mapError(locating)
-        guard let action = shared.withLock({ $0.complete(result, isInterrupted: isInterrupted) }) else { return false }
-        perform(action, result)
+        guard let action = settle(result, isInterrupted: isInterrupted) else { return false }
+        if action.runsHandlers { scheduleHandlers() }
         return true
+    }
+
+    /// Sets the result, unless there is one, and ends all that belongs to the exchange.
+    ///
+    /// - Returns: What the caller must do; `nil` if there already is a result.
+    private func settle(
+        _ result: Result<Response, any Error>, isInterrupted: Bool = false
+    ) -> TaskState.CompleteAction? {
+        let result = result.mapError(locating)
+        let action = shared.withLock { $0.complete(result, isInterrupted: isInterrupted) }
+        if let action { end(action, result) }
+        return action
+    }
+
+    func end(_ action: TaskState.CompleteAction, _ result: Result<Response, any Error>) {
+        context.end(result, isDriven: action.isDriven)
+        for prelude in action.preludes { prelude.end() }
+        if let alarm = action.alarm { context.clock.cancel(alarm) }
+        // Before the handlers, so that a request that follows the result does not use the
+        // connection that the session is about to close.
+        if action.cancelsWork { action.work?.cancel() }
     }
 
     /// Returns the error with the request of this exchange, unless it already has one.
@@ -77,31 +127,6 @@ extension SessionTask {
         let request = request
         if request.url != nil { error.request = request }
         return error
-    }
-
-    func perform(_ action: TaskState.CompleteAction, _ result: Result<Response, any Error>) {
-        var progress = context.log.end(result, isDriven: action.isDriven)
-        if case .success(let response) = result, response.isStreamed { progress = nil }  // ends with the body
-        if let alarm = action.alarm { context.clock.cancel(alarm) }
-        context.gate.end()
-        // First, so that a request that follows the result does not use the connection that the
-        // session is about to close.
-        if action.cancelsWork { action.work?.cancel() }
-        if progress == nil, action.early == nil {
-            proceed(action)
-        } else {
-            finish(progress) { self.finish(action.early) { self.proceed(action) } }
-        }
-    }
-
-    /// Finishes the delivery that precedes the handlers, then calls the closure.
-    private func finish(_ prelude: (any Prelude)?, _ then: @escaping @Sendable () -> Void) {
-        if let prelude { prelude.finish(then) } else { then() }
-    }
-
-    private func proceed(_ action: TaskState.CompleteAction) {
-        if action.runsHandlers { scheduleHandlers() }
-        action.adopter?()
     }
 }
 

@@ -19,10 +19,10 @@ extension SessionTask {
         return self
     }
 
-    /// Schedules the handlers on the handler pool, so that a slow handler delays no other task and
-    /// none runs on the session's queue.
+    /// Runs the handlers on the pool, so that a slow handler delays no other task and none runs on
+    /// the session's queue.
     func scheduleHandlers() {
-        HandlerPool.shared.schedule(self, counting: context.clock.beginWork())
+        Task(executorPreference: context.clock.executor) { await self.runHandlers() }
     }
 
     /// The inputs shared by all handlers of one task.
@@ -54,53 +54,59 @@ extension SessionTask {
         var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
     }
 
-    /// Runs handlers until none is left or the next one must run elsewhere: on the main actor, in a
-    /// Swift task, or, if an awaiting Swift task runs them, on the pool. Execution continues there.
+    /// Runs handlers until none is left or the task is suspended.
     ///
-    /// - Parameter isAdopted: Whether the thread belongs to Swift's cooperative thread pool, which
-    ///   custom closures must not block.
-    func runHandlers(isAdopted: Bool = false) {
+    /// Whoever opens the chain of handlers (``complete(_:isInterrupted:)``), continues it
+    /// (``resume()``) or adds a late handler calls this function, provided that no other caller
+    /// runs it (``HandlerChain/claim()``).
+    ///
+    /// - Parameter isAwaiting: Whether an awaiting Swift task is the caller. It runs on Swift's
+    ///   cooperative thread pool, which custom closures must not block.
+    func runHandlers(isAwaiting: Bool = false) async {
         let (context, track, step) = shared.withLock { state in
             let track = state.chain.pickUp()
             return (Context(state), track, state.nextStep(on: track))
         }
-        runHandlers(context, track, step, isAdopted: isAdopted)
+        await runHandlers(from: step, on: track, context, isAwaiting: isAwaiting)
     }
 
-    private func runHandlers(_ context: Context, _ track: Track, _ first: HandlerChain.Step, isAdopted: Bool) {
-        var (context, track, step) = (context, track, first)
+    private func runHandlers(
+        from first: HandlerChain.Step, on start: Track, _ initial: Context, isAwaiting: Bool
+    ) async {
+        var (context, track, step) = (initial, start, first)
         while true {
             switch step {
             case .rest:
                 return
-            case .run(let handler) where isAdopted && !handler.isOwnStep:
-                self.context.clock.async { [context, track, step] in
-                    self.runHandlers(context, track, step, isAdopted: false)
+            case .run(let handler) where isAwaiting && !handler.isOwnStep:
+                Task(executorPreference: self.context.clock.executor) { [context, track, step] in
+                    await self.runHandlers(from: step, on: track, context, isAwaiting: false)
                 }
                 return
-            case .run(.mainStep(let main)) where !main.applies():
-                break
-            case .run(let handler) where handler.runsOnMain:
-                let token = self.context.clock.beginWork()
-                Task { @MainActor [track] in
-                    self.runMainHandlers(handler, track)
-                    withExtendedLifetime(token) {}
-                }
-                return
-            case .run(.asyncStep(let step)):
-                runAsync(step, track, context)
-                return
-            case .run(let handler):
-                let start = context.recordsHandlers ? self.context.clock.now : 0
-                let wasFailure = track.isFailure
-                track = run(handler, track, &context)
-                if !wasFailure { report(track, context) }
-                if context.recordsHandlers { recordHandler(handler, from: start) }
+            case .wait(let prelude):
+                await prelude.delivered()
             case .validate:
                 if let rejected = rejectedByDelegate(context) {
                     track = .failure(rejected)
                     report(track, context)
                 }
+            case .run(.mainStep(let main)) where !main.applies():
+                break
+            case .run(let handler) where handler.runsOnMain:
+                let token = self.context.clock.beginWork()
+                await runMainHandlers(handler, track)
+                withExtendedLifetime(token) {}
+                context.json = shared.withLock { $0.chain.json }
+            case .run(let handler):
+                let start = context.recordsHandlers ? self.context.clock.now : 0
+                let wasFailure = track.isFailure
+                if case .asyncStep(let step) = handler {
+                    reportStep(await runAsync(step, input(track, context)), context)
+                } else {
+                    track = run(handler, track, &context)
+                    if !wasFailure { report(track, context) }
+                }
+                if context.recordsHandlers { recordHandler(handler, from: start) }
             case .collectMetrics(let handlers, let isFirst, _):
                 collectMetrics(handlers, isFirst: isFirst, context)
             }
@@ -108,6 +114,7 @@ extension SessionTask {
         }
     }
 
+    /// Runs handlers on the main actor while the next one also belongs there.
     @MainActor
     private func runMainHandlers(_ first: Handler, _ track: Track) {
         let context = shared.withLock { Context($0) }
@@ -131,12 +138,26 @@ extension SessionTask {
             if context.recordsHandlers { recordHandler(handler, from: start) }
             next = shared.withLock { $0.nextMainHandler(on: track) }
         }
-        scheduleHandlers()
+    }
+
+    /// Runs an asynchronous step in a Swift task of its own, which `cancel()` cancels. That of the
+    /// caller may be cancelled already, and is not cancelled.
+    private func runAsync(
+        _ step: @escaping @Sendable (StepInput) async -> (any Error)?, _ input: StepInput
+    ) async -> (any Error)? {
+        let (task, isCancelled) = shared.withLock { state in
+            let task = Task(executorPreference: context.clock.executor) { await step(input) }
+            return (task, state.setRunningStep(task))
+        }
+        if isCancelled { task.cancel() }
+        let error = await task.value
+        shared.withLock { _ = $0.setRunningStep(nil) }
+        return error
     }
 
     @MainActor
     private func updatingUI(_ context: Context, from start: UInt64, _ body: () -> Void) {
-        self.context.log.mark(.updateUIStart, at: start)
+        self.context.mark(.updateUIStart, at: start)
         if let delegate = context.delegate {
             let (request, response) = (request, context.urlResponse)
             DelegateCall.$request.withValue(request) { delegate.updateUIBegin(response: response) }
@@ -146,27 +167,7 @@ extension SessionTask {
             body()
         }
         let end = self.context.clock.now
-        self.context.log.mark(.updateUIEnd, at: end)
-    }
-
-    /// Runs an asynchronous step and schedules the following handlers when it returns. No thread is
-    /// blocked in the meantime.
-    private func runAsync(
-        _ step: @escaping @Sendable (StepInput) async -> (any Error)?, _ track: Track, _ context: Context
-    ) {
-        let input = input(track, context)
-        let start = context.recordsHandlers ? self.context.clock.now : 0
-        let (task, isCancelled) = shared.withLock { state in
-            state.chain.putDown(track)
-            let task = Task(executorPreference: self.context.clock.executor) {
-                self.reportStep(await step(input), context)
-                if context.recordsHandlers { self.recordHandler(.asyncStep(step), from: start) }
-                self.shared.withLock { _ = $0.setRunningStep(nil) }
-                self.scheduleHandlers()
-            }
-            return (task, state.setRunningStep(task))
-        }
-        if isCancelled { task.cancel() }
+        self.context.mark(.updateUIEnd, at: end)
     }
 
     /// Reports the first failure of a typed step.
@@ -180,7 +181,7 @@ extension SessionTask {
     }
 
     private func recordHandler(_ handler: Handler, from start: UInt64) {
-        context.log.record(.handler, handler.name, from: start)
+        context.record(.handler, handler.name, from: start)
     }
 
     private func run(_ handler: Handler, _ track: Track, _ context: inout Context) -> Track {
@@ -242,7 +243,7 @@ extension SessionTask {
     /// Records that a success has become a failure, and notifies the delegate.
     private func report(_ track: Track, _ context: Context) {
         guard case .failure(let error) = track else { return }
-        self.context.log.record(failure: error)
+        self.context.record(failure: error)
         notifying(context) { delegate in
             delegate.serviceResultFailure(
                 response: context.urlResponse, data: context.data, request: sentRequest, error: error)
@@ -255,8 +256,8 @@ extension SessionTask {
         let start = self.context.clock.now
         defer {
             let end = self.context.clock.now
-            self.context.log.mark(.responseJSONStart, at: start)
-            self.context.log.mark(.responseJSONEnd, at: end)
+            self.context.mark(.responseJSONStart, at: start)
+            self.context.mark(.responseJSONEnd, at: end)
             shared.withLock { [json = context.json] in $0.chain.json = json }
         }
         guard let data = context.data, !data.isEmpty else {
@@ -291,10 +292,6 @@ extension SessionTask {
 
     /// The request that was sent last; `nil` if none was sent.
     private var sentRequest: URLRequest? {
-        context.log.record.sent?.urlRequestValue
+        context.record.sent?.urlRequestValue
     }
-}
-
-extension SessionTask: PooledWork {
-    package func perform() { runHandlers() }
 }

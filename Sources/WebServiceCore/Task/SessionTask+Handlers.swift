@@ -126,7 +126,8 @@ extension SessionTask {
     /// result or if the session does not report progress, such as a plain `URLSession`.
     @discardableResult
     public func onProgress(_ handler: @escaping @Sendable (_ progress: TransferProgress) -> Void) -> Self {
-        if !shared.withLock({ $0.result != nil }) { context.log.addProgressHandler(handler) }
+        guard result == nil, let relay = context.addProgressHandler(handler) else { return self }
+        if !shared.withLock({ $0.attach(relay) }) { relay.end() }
         return self
     }
 }

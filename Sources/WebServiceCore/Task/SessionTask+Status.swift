@@ -15,10 +15,10 @@ extension SessionTask {
     /// The state, the metrics, the progress and the request, read in one step.
     public var status: Status {
         shared.withLock { state in
-            let record = context.log.record
+            let record = context.record
             let request = state.unsent?.request ?? record.request ?? Request(url: "")
             return Status(
-                state: state.dataTaskState, metrics: record.metrics, progress: context.log.progress?.latest,
+                state: state.dataTaskState, metrics: record.metrics, progress: context.progress?.latest,
                 request: request)
         }
     }

@@ -54,11 +54,11 @@ public final class SessionTask: Sendable {
     public var state: DataTaskState { shared.withLock { $0.dataTaskState } }
 
     /// The metrics collected so far.
-    public var metrics: ServiceTaskMetrics { context.log.record.metrics }
+    public var metrics: ServiceTaskMetrics { context.record.metrics }
 
     /// The request with the changes of all setters.
     public var request: Request {
-        shared.withLock { $0.unsent?.request } ?? context.log.record.request ?? Request(url: "")
+        shared.withLock { $0.unsent?.request } ?? context.record.request ?? Request(url: "")
     }
 
     /// Sends the request at the first call.
@@ -67,23 +67,48 @@ public final class SessionTask: Sendable {
     /// Otherwise has no effect.
     @discardableResult
     public func resume() -> Self {
+        if let start = resumed() { self.start(start) }
+        return self
+    }
+
+    /// Resumes the task and waits until the handlers added so far have run. Cancelling the awaiting
+    /// Swift task cancels the exchange.
+    ///
+    /// A request that runs no custom code is sent by the awaiting Swift task, which also runs the
+    /// steps without custom closures. This avoids waking another thread.
+    func finished() async {
+        await withTaskCancellationHandler {
+            if let start = resumed() { await startInPlace(start) }
+            if shared.withLock({ $0.chain.isDrained }) { return }
+            await withCheckedContinuation { continuation in
+                let wake: @Sendable (StepInput) -> (any Error)? = { _ in
+                    continuation.resume()
+                    return nil
+                }
+                add(.step(wake, isOwn: true))
+            }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    /// Ends a suspension and runs the handlers if there is a result.
+    ///
+    /// - Returns: What the caller must start, at the first call.
+    private func resumed() -> TaskState.Start? {
         let (action, held) = shared.withLock { state in
-            let held = state.isSuspended ? context.gate.open() : []
+            let held = state.isSuspended ? context.grantPermission() : []
             return (state.resume(), held)
         }
+        for turn in held { turn.set(true) }
         switch consume action {
-        case .start(let request, let driver):
+        case .start(let start):
             context.begin()
-            if let driver {
-                driver(self, request)
-            } else {
-                start(consume request)
-            }
+            return start
         case .runHandlers: scheduleHandlers()
         case .none: break
         }
-        for send in held { send() }
-        return self
+        return nil
     }
 
     /// Suspends the task until ``resume()``.
@@ -97,7 +122,7 @@ public final class SessionTask: Sendable {
     public func suspend() -> Self {
         shared.withLock { state in
             state.suspend()
-            context.gate.close()
+            context.holdRequests()
         }
         return self
     }
@@ -109,7 +134,8 @@ public final class SessionTask: Sendable {
     /// are cancelled, such as `mapAsync`, and a streamed body ends with `URLError.cancelled`.
     public func cancel() {
         if let action = shared.withLock({ $0.cancel() }) {
-            perform(action, .failure(URLError(.cancelled)))
+            end(action, .failure(URLError(.cancelled)))
+            if action.runsHandlers { scheduleHandlers() }
         } else {
             shared.withLock { $0.cancelSteps() }?.cancel()
             context.stream?.cancel()

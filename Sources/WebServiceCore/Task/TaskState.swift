@@ -21,11 +21,11 @@ struct TaskState: Sendable {
     /// The values released when the task completes.
     private struct InFlight: Sendable {
         /// The work in progress, which can be cancelled.
-        var work: Pipeline.Running?
+        var work: (any Cancellable)?
         /// The deadline.
         var alarm: Alarm?
-        /// The stored value, which is delivered before the result.
-        var early: (any Prelude)?
+        /// What is delivered before the result.
+        var preludes: [any Prelude] = []
     }
 
     private var phase: Phase
@@ -35,9 +35,6 @@ struct TaskState: Sendable {
     private(set) var isConfigured = false
     /// Provides the result in place of the pipeline; `nil` if the task sends its request itself.
     private var driver: Driver?
-    /// A Boolean value that indicates whether a Swift task that awaits the end may run the handlers
-    /// itself. It does not wait for a ``Prelude``.
-    private var isAdoptable = true
     var recordsHandlers = false
     var chain = HandlerChain()
     private var delegateReference: DelegateReference?
@@ -46,7 +43,7 @@ struct TaskState: Sendable {
     /// The steps of typed tasks.
     private struct Steps: Sendable {
         /// The asynchronous step in progress.
-        var running: Task<Void, Never>?
+        var running: (any Cancellable)?
         var areCancelled = false
         /// A Boolean value that indicates whether the delegate was notified of a failure.
         var hasReportedFailure = false
@@ -109,16 +106,20 @@ struct TaskState: Sendable {
 
     // MARK: Resume and suspend
 
-    /// Sets the closure that provides the result in place of the pipeline, with a ``Prelude``. Has
-    /// no effect after the task was resumed.
+    /// Sets the closure that provides the result in place of the exchange. Has no effect after the
+    /// task was resumed.
     mutating func drive(by driver: @escaping Driver) {
-        guard case .created = phase else { return }
-        self.driver = driver
-        isAdoptable = false
+        if case .created = phase { self.driver = driver }
+    }
+
+    /// What a task starts at its first resume.
+    struct Start: Sendable {
+        let request: Request
+        let driver: Driver?
     }
 
     enum ResumeAction: Sendable {
-        case start(Request, Driver?)
+        case start(Start)
         case runHandlers
         case none
     }
@@ -127,7 +128,7 @@ struct TaskState: Sendable {
         isSuspended = false
         if case .created(let request, _) = phase {
             phase = .running
-            return .start(consume request, driver)
+            return .start(Start(request: request, driver: driver))
         }
         return chain.claim() ? .runHandlers : .none
     }
@@ -142,36 +143,44 @@ struct TaskState: Sendable {
         if let delegate { delegateReference = delegate }
     }
 
-    /// Attaches work that `cancel()` cancels, and the alarm of the deadline.
+    /// Attaches work that `cancel()` cancels.
     ///
     /// - Returns: Whether the work is still needed (otherwise the caller cancels it), and the work
     ///   that it replaces, to be released outside the lock.
-    mutating func attach(
-        _ work: Pipeline.Running, _ alarm: Alarm? = nil
-    ) -> (isNeeded: Bool, replaced: Pipeline.Running?) {
+    mutating func attach(_ work: any Cancellable) -> (isNeeded: Bool, replaced: (any Cancellable)?) {
         guard !isComplete else { return (false, nil) }
         defer { inFlight.work = work }
-        if let alarm { inFlight.alarm = alarm }
         return (true, inFlight.work)
     }
 
-    /// Attaches a value that is delivered before the result.
-    mutating func attach(_ early: (any Prelude)?) {
-        inFlight.early = early
+    /// Sets the alarm of the deadline.
+    ///
+    /// - Returns: `false` if there already is a result.
+    mutating func setAlarm(_ alarm: Alarm) -> Bool {
+        if !isComplete { inFlight.alarm = alarm }
+        return !isComplete
+    }
+
+    /// Attaches values that are delivered before the result.
+    ///
+    /// - Returns: `false` if there already is a result.
+    mutating func attach(_ prelude: any Prelude) -> Bool {
+        if !isComplete { inFlight.preludes.append(prelude) }
+        return !isComplete
     }
 
     // MARK: Completion
 
     struct CompleteAction: Sendable {
-        /// Continues the adopter.
-        var adopter: (@Sendable () -> Void)?
+        /// A Boolean value that indicates whether the caller must run the handlers.
         var runsHandlers = false
-        var early: (any Prelude)?
+        /// What is delivered before the result, and accepts no further value.
+        var preludes: [any Prelude] = []
         var alarm: Alarm?
         /// The work that was in progress, to be released outside the lock.
-        var work: Pipeline.Running?
+        var work: (any Cancellable)?
         var cancelsWork = false
-        /// A Boolean value that indicates whether the pipeline has not provided the result.
+        /// A Boolean value that indicates whether the exchange has not provided the result.
         var isDriven = false
     }
 
@@ -184,18 +193,18 @@ struct TaskState: Sendable {
     ) -> CompleteAction? {
         guard !isComplete else { return nil }
         phase = .complete(result, wasCancelled: wasCancelled)
-        let failure: (any Error)? = if case .failure(let error) = result { error } else { nil }
-        chain.open(failure: failure, isObserved: delegate != nil && driver == nil)
-        defer { inFlight = InFlight() }
-        var action = CompleteAction(
-            early: inFlight.early, alarm: inFlight.alarm, work: inFlight.work, cancelsWork: isInterrupted,
-            isDriven: driver != nil)
-        switch adopter {
-        case .coming: break
-        case .waiting(let resume): action.adopter = resume
-        case nil: action.runsHandlers = !isSuspended && chain.claim()
+        var failure: (any Error)?
+        var awaited = inFlight.preludes
+        switch result {
+        case .failure(let error): failure = error
+        // The progress ends with the body.
+        case .success(let response): if response.isStreamed { awaited.removeAll { $0 is ProgressRelay } }
         }
-        return action
+        chain.open(failure: failure, after: awaited, isObserved: delegate != nil && driver == nil)
+        defer { inFlight = InFlight() }
+        return CompleteAction(
+            runsHandlers: !isSuspended && chain.claim(), preludes: awaited, alarm: inFlight.alarm, work: inFlight.work,
+            cancelsWork: isInterrupted, isDriven: driver != nil)
     }
 
     mutating func cancel() -> CompleteAction? {
@@ -204,53 +213,16 @@ struct TaskState: Sendable {
         return complete(.failure(URLError(.cancelled)), isInterrupted: true, wasCancelled: true)
     }
 
-    // MARK: Adoption
-
-    /// The Swift task that awaits the end and runs the handlers itself, provided that they are only
-    /// steps of typed tasks. This avoids waking another thread.
-    private var adopter: Adopter?
-
-    private enum Adopter: Sendable {
-        case coming
-        case waiting(@Sendable () -> Void)
-    }
-
-    /// Registers a Swift task that is about to await the end.
-    ///
-    /// - Returns: Whether it may run the handlers.
-    mutating func adopt() -> Bool {
-        guard !isComplete, adopter == nil, isAdoptable, chain.holdsOnlyOwnSteps else { return false }
-        adopter = .coming
-        return true
-    }
-
-    /// Stores the closure that continues the adopter until there is a result.
-    ///
-    /// - Returns: Whether there already is a result.
-    mutating func wait(_ resume: @escaping @Sendable () -> Void) -> Bool {
-        if isComplete { return true }
-        adopter = .waiting(resume)
-        return false
-    }
-
-    /// Ends the wait of the adopter.
-    ///
-    /// - Returns: Whether the adopter must run the handlers.
-    mutating func takeOver() -> Bool {
-        adopter = nil
-        return !isSuspended && chain.claim()
-    }
-
     // MARK: Steps of typed tasks
 
     /// - Returns: Whether the step must be cancelled immediately.
-    mutating func setRunningStep(_ task: Task<Void, Never>?) -> Bool {
+    mutating func setRunningStep(_ task: (any Cancellable)?) -> Bool {
         steps.running = task
         return steps.areCancelled
     }
 
     /// - Returns: The step in progress.
-    mutating func cancelSteps() -> Task<Void, Never>? {
+    mutating func cancelSteps() -> (any Cancellable)? {
         steps.areCancelled = true
         return steps.running
     }
@@ -288,8 +260,23 @@ struct TaskState: Sendable {
     /// Returns the next handler if it also runs on the main actor, to avoid a thread change between
     /// two of them.
     mutating func nextMainHandler(on track: Track) -> Handler? {
-        let handler = isSuspended ? nil : chain.nextOnMain(on: track)
-        if handler == nil { chain.putDown(track) }
-        return handler
+        isSuspended ? nil : chain.nextOnMain(on: track)
+    }
+}
+
+/// Work that can be cancelled, from any thread and more than once.
+protocol Cancellable: Sendable {
+    func cancel()
+}
+
+extension Task: Cancellable {}
+
+extension Result where Success: Sendable, Failure == any Error {
+    /// Returns the result of an asynchronous closure. A `CancellationError` becomes
+    /// `URLError.cancelled`.
+    static func catching(_ body: () async throws -> Success) async -> Self {
+        do { return .success(try await body()) } catch {
+            return .failure(error is CancellationError ? URLError(.cancelled) : error)
+        }
     }
 }

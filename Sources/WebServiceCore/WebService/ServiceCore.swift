@@ -33,8 +33,8 @@ final class ServiceCore: PipelineSource {
         var encoder: any BodyEncoder & Sendable = JSONEncoder()
         var typed = TypedConfiguration()
 
-        fileprivate var pipeline: Pipeline {
-            Pipeline(
+        fileprivate var stages: Stages {
+            Stages(
                 session: session, interceptors: interceptors, cookieJar: cookieJar, delegate: delegate,
                 observers: observers)
         }
@@ -43,7 +43,7 @@ final class ServiceCore: PipelineSource {
     private struct State: Sendable {
         var configuration: Configuration
         /// Created with each change of the configuration, so that a task only takes a reference.
-        var pipeline: Pipeline
+        var stages: Stages
         /// The header fields that are sent to certain origins only.
         var boundFields: [Request.BoundFields] = []
         var inheritedOptions = Request.Options()
@@ -74,7 +74,7 @@ final class ServiceCore: PipelineSource {
         self.urlBuilder = urlBuilder
         self.clock = clock
         let configuration = Configuration(delegate: delegate)
-        state = Mutex(State(configuration: configuration, pipeline: configuration.pipeline))
+        state = Mutex(State(configuration: configuration, stages: configuration.stages))
     }
 
     /// Creates a core with the configuration of another one, and with an empty registry.
@@ -107,7 +107,7 @@ final class ServiceCore: PipelineSource {
         let replaced = state.withLock { state in
             let replaced = state
             change(&state.configuration)
-            state.pipeline = state.configuration.pipeline
+            state.stages = state.configuration.stages
             let origins = state.configuration.headerOrigins.union([baseOrigin].compactMap(\.self))
             let bound = Request.BoundFields(state.configuration.headers, origins: origins)
             state.boundFields = bound.fields.isEmpty ? [] : [bound]
@@ -117,16 +117,16 @@ final class ServiceCore: PipelineSource {
         withExtendedLifetime(replaced) {}
     }
 
-    /// The pipeline for the current configuration. Its delegate is the one that was set, or else
+    /// The stages for the current configuration. Its delegate is the one that was set, or else
     /// that of the data source.
-    var pipeline: Pipeline {
-        let pipeline = state.withLock { $0.pipeline }
-        guard Self.suppliesDelegate, pipeline.delegateReference?.delegate == nil else { return pipeline }
+    var stages: Stages {
+        let stages = state.withLock { $0.stages }
+        guard Self.suppliesDelegate, stages.delegateReference?.delegate == nil else { return stages }
         let source = WebService(borrowing: self) as? any ServicePassthroughDataSource
-        guard let delegate = source?.servicePassthroughDelegate else { return pipeline }
+        guard let delegate = source?.servicePassthroughDelegate else { return stages }
         var configuration = configuration
         configuration.delegate = DelegateReference(delegate)
-        return configuration.pipeline
+        return configuration.stages
     }
 
     /// A Boolean value that indicates whether a module conforms `WebService` to the data source. It

@@ -78,9 +78,9 @@ extension ServiceCore {
     ///
     /// - Returns: The identifier of the request.
     func observe(_ task: SessionTask, _ type: any ServiceRequest.Type) -> UInt64 {
-        let (pipeline, id) = (pipeline, ExchangeLog.makeID())
-        task.observe(pipeline.delegateReference)
-        task.context.log.observe(by: pipeline.observers, nil, type: type, id: id)
+        let (stages, id) = (stages, ExchangeContext.makeID())
+        task.observe(stages.delegateReference)
+        task.context.observe(by: stages.observers, nil, type: type, id: id)
         return id
     }
 
@@ -105,7 +105,7 @@ extension ServiceCore {
         let flight = RequestRegistry.Flight(
             id: context.id, request, key: key, account: typed.storageAccount, storageKey: place?.key
         ) { turn in
-            Task.startingImmediately(on: self.clock.executor) {
+            HandlerPool.startImmediately(on: self.clock.executor) {
                 if let turn, await !turn.value { return }
                 await self.fly(request, endpoint, context, place, typed)
             }
@@ -119,12 +119,12 @@ extension ServiceCore {
         }
         switch registry.enter(flight, mode, waiter) {
         case .starts(let last):
-            task.attach(.exchange(RequestRegistry.Ticket(registry: registry, flight: flight.id, waiter: flight.id)))
-            if let last { task.context.log.record(.queued, related: last) }
+            task.attach(RequestRegistry.Ticket(registry: registry, flight: flight.id, waiter: flight.id))
+            if let last { task.context.record(.queued, related: last) }
             registry.start(flight)
         case .waits(let id):
-            task.context.log.record(.joined, related: id)
-            task.attach(.exchange(RequestRegistry.Ticket(registry: registry, flight: id, waiter: flight.id)))
+            task.context.record(.joined, related: id)
+            task.attach(RequestRegistry.Ticket(registry: registry, flight: id, waiter: flight.id))
         case .duplicate:
             let message =
                 "\(key == nil ? "an equal request" : "a request with the same key") is in flight: \(Request.self)"
@@ -175,7 +175,7 @@ extension ServiceCore {
         }
         if let refusal, let storable {
             typed.report(.store, storable, storable.storage, refusal)
-            context.flight.starter.log.record(.storage, "not stored: \(refusal.message)")
+            context.flight.starter.record(.storage, "not stored: \(refusal.message)")
         }
         guard let flight = ended else { return }
         let exchange = context.flight.exchange

@@ -11,8 +11,8 @@ extension ServiceCore {
         of request: Request, _ maximumAge: Duration?, _ dependency: StorageReadDependency, _ task: SessionTask,
         _ answer: Answer<SourcedValue<Request.Output>>
     ) {
-        let id = ExchangeLog.makeID()
-        task.context.log.observe(by: pipeline.observers, nil, type: Request.self, id: id)
+        let id = ExchangeContext.makeID()
+        task.context.observe(by: stages.observers, nil, type: Request.self, id: id)
         guard dependency.isOver?() != true else {
             task.complete(.failure(URLError(.cancelled)))
             return
@@ -20,7 +20,7 @@ extension ServiceCore {
         registry.beginRead(id, task)
         dependency.observe? { [weak task] in task?.cancel() }
         let typed = configuration.typed
-        let work = Task.startingImmediately(on: clock.executor) {
+        let work = HandlerPool.startImmediately(on: clock.executor) {
             do {
                 let (value, data) = try await self.read(request, maximumAge, typed, task.context)
                 answer.set(.success(value))
@@ -30,7 +30,7 @@ extension ServiceCore {
             }
             self.registry.endRead(id)
         }
-        task.attach(.preparation(work))
+        task.attach(work)
     }
 
     /// Returns the stored value, and records the read for the exchange.
@@ -41,10 +41,10 @@ extension ServiceCore {
         do {
             let found = try await storedValue(request, maximumAge, typed)
             let age = found.0.age.map { ", \(Int64($0.inSeconds)) s old" } ?? ""
-            context.log.record(.storage, "read\(age)", from: start)
+            context.record(.storage, "read\(age)", from: start)
             return found
         } catch {
-            context.log.record(.storage, "not read: \(ExchangeLog.reason(error))", from: start)
+            context.record(.storage, "not read: \(ExchangeLog.reason(error))", from: start)
             throw error
         }
     }
@@ -151,10 +151,10 @@ extension ServiceCore {
         do {
             guard let content = try Self.content(output, rawData, of: request) else { return }
             try await place.storage.store(StorageEntry(content, date: date), for: place.key)
-            context.log.record(.storage, "stored", from: start)
+            context.record(.storage, "stored", from: start)
         } catch {
             typed.report(.store, place, place.storage, error)
-            context.log.record(.storage, "not stored: \(ExchangeLog.reason(error))", from: start)
+            context.record(.storage, "not stored: \(ExchangeLog.reason(error))", from: start)
         }
     }
 

@@ -16,7 +16,7 @@ public import FoundationNetworking
 ///     .resume()
 /// ```
 /// A `WebService` creates ``Request`` values, which perform no I/O. A ``SessionTask`` sends its
-/// request once, when it is resumed, through the stages of the pipeline (`Pipeline.swift`) and over
+/// request once, when it is resumed, through the stages of an exchange (`Exchange.swift`) and over
 /// a ``Session``, and passes the response through its handlers in order. The delegate is notified
 /// of every request and response on the connection.
 ///
@@ -121,7 +121,7 @@ public final class WebService: Sendable {
     /// The delegate, which is notified of requests, responses and failures. It is held weakly, by
     /// the service and by its tasks, which read it when they are resumed.
     public var passthroughDelegate: (any ServicePassthroughDelegate)? {
-        get { core.pipeline.delegateReference?.delegate }
+        get { core.stages.delegateReference?.delegate }
         set { core.configure { $0.delegate = newValue.map(DelegateReference.init) } }
     }
 
@@ -168,7 +168,7 @@ public final class WebService: Sendable {
 }
 
 /// A service is a session, so that its delegate is notified of any request that is sent over it. No
-/// other stage of the pipeline applies.
+/// other stage of an exchange applies.
 extension WebService: Session {
     /// The source of the responses of its session.
     public var responseSource: Response.Source { session.responseSource }
@@ -183,9 +183,9 @@ extension WebService: Session {
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
-        let pipeline = core.pipeline
-        let session = pipeline.session.session
-        guard let delegate = pipeline.delegateReference?.delegate else {
+        let stages = core.stages
+        let session = stages.session.session
+        guard let delegate = stages.delegateReference?.delegate else {
             return session.dataTask(request: request, completion: completion)
         }
         do {

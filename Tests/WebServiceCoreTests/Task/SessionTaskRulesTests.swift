@@ -24,7 +24,7 @@ struct SessionTaskRulesTests {
         #expect(session.exchanges.values.count == 1)
         #expect(task.state == .running)
         session.exchanges.values.first?.respond()
-        #expect(task.state == .completed)
+        await eventually { task.state == .completed }
     }
 
     @Test("A task that is resumed 1,000 times concurrently sends one request", .covers("H-21"))
@@ -309,7 +309,7 @@ struct SessionTaskRulesTests {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))
         let values = Collected<Int>()
-        let source = PlainSource(pipeline: Pipeline(session: session))
+        let source = PlainSource(stages: Stages(session: session))
         let task = SessionTask(source, Request(.GET, url: "https://h/x")).response { _, _ in values.add(1) }.resume()
         #expect(await values.wait() == [1])
         #expect((5...8).contains(task.shared.lockCount))
@@ -317,14 +317,14 @@ struct SessionTaskRulesTests {
 
     /// A source without a delegate. In this process, a data source supplies one to each service.
     private final class PlainSource: PipelineSource {
-        let pipeline: Pipeline
+        let stages: Stages
         let clock = TaskClock(ManualTimekeeper())
         let baseOrigin: Origin? = nil
         let errorMapper: (any ErrorMapper)? = nil
         let decoder: any BodyDecoder = JSONDecoder()
         let encoder: any BodyEncoder & Sendable = JSONEncoder()
 
-        init(pipeline: Pipeline) { self.pipeline = pipeline }
+        init(stages: Stages) { self.stages = stages }
     }
     #endif
 }

@@ -129,7 +129,7 @@ struct SuspendTests {
         func run(until place: Place) async throws {
             task.resume()
             await eventually {
-                task.context.gate.holdsRequests || task.result != nil || sent.values.count > place.sentBefore
+                task.context.holdsRequests || task.result != nil || sent.values.count > place.sentBefore
             }
         }
     }
@@ -211,6 +211,7 @@ struct SuspendTests {
         task.resume()
         task.suspend()
         session.exchanges.values.first?.respond()
+        await eventually { task.result != nil }
         task.cancel()
         #expect(task.state == .suspended)
         #expect(handlers.values.isEmpty)
@@ -231,7 +232,7 @@ struct SuspendTests {
                     return try await next(request)
                 })
             task.resume()
-            await eventually { task.context.gate.holdsRequests || !session.exchanges.values.isEmpty }
+            await eventually { task.context.holdsRequests || !session.exchanges.values.isEmpty }
             task.cancel()
         }
         #expect(await freed.wait() == ["freed"])

@@ -64,11 +64,11 @@ struct TaskStateTests {
         var state = make()
         _ = state.resume()
         _ = state.cancel()
-        let (lateIsWanted, _) = state.attach(.exchange(Work()))
+        let (lateIsWanted, _) = state.attach(Work())
         #expect(!lateIsWanted)
         var other = make()
         _ = other.resume()
-        let (isWanted, _) = other.attach(.exchange(Work()))
+        let (isWanted, _) = other.attach(Work())
         #expect(isWanted)
         #expect(other.cancel()?.work != nil)
     }
@@ -131,17 +131,6 @@ struct TaskStateTests {
             return
         }
         #expect(handler.runsOnMain == isOnMain)
-    }
-
-    @Test("An awaiting Swift task runs the handlers only if none of them is a closure of the caller")
-    func adoption() {
-        var own = make()
-        let runsOwn = own.adopt()
-        #expect(runsOwn)
-        var mixed = make()
-        _ = mixed.add(.observeResponse { _, _ in })
-        let runsMixed = mixed.adopt()
-        #expect(!runsMixed)
     }
 
     @Test("Each track admits only the handlers for its result")

@@ -120,17 +120,11 @@ struct LoopTests {
             Thread.detachNewThread {
                 let isDone = DispatchSemaphore(value: 0)
                 HandlerPool.shared.together {
-                    HandlerPool.shared.schedule(Signal(isDone))
+                    Task(executorPreference: HandlerPool.shared) { isDone.signal() }
                     continuation.resume(returning: isDone.wait(timeout: .now() + .seconds(10)))
                 }
             }
         }
         #expect(result == .success)
-    }
-
-    private final class Signal: PooledWork {
-        let semaphore: DispatchSemaphore
-        init(_ semaphore: DispatchSemaphore) { self.semaphore = semaphore }
-        func perform() { semaphore.signal() }
     }
 }

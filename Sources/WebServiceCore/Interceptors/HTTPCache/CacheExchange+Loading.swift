@@ -156,7 +156,7 @@ extension CacheExchange {
     /// and the session may have added fields.
     private func checkSentFields(_ selection: CacheSelection) throws(CacheRefusal) {
         guard account != nil || !sessionAddsCredentials else { throw CacheRefusal("the session adds credentials") }
-        guard let sent = next.context.log.record.sent else { return }
+        guard let sent = next.context.record.sent else { return }
         var request = request
         request.headers = sent.headers
         let fields = CacheSelection.fields(of: request, in: selection.scope)

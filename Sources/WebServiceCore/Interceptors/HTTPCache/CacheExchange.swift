@@ -26,7 +26,7 @@ struct CacheExchange: Sendable {
         let account = cache.account()
         guard let url = Self.url(of: request) else { return nil }
         self.request = request
-        selecting = Self.selecting(request, url, next.pipeline.cookieJar, next.context.service.clock)
+        selecting = Self.selecting(request, url, next.exchange.stages.cookieJar, next.context.service.clock)
         self.url = url
         self.account = account
         key = cache.key(url, account)
@@ -86,7 +86,7 @@ struct CacheExchange: Sendable {
     ///   validation.
     private func isSameAccount() throws -> Bool {
         let name = account.map { Array($0.utf8) }
-        switch next.context.log.account(ObjectIdentifier(cache), .named(name)) {
+        switch next.context.account(ObjectIdentifier(cache), .named(name)) {
         case .named(name), .background(name): return true
         case .background: throw URLError(.cancelled)
         case .named, .afterLogOuts:
@@ -110,7 +110,7 @@ struct CacheExchange: Sendable {
 
     /// A Boolean value that indicates whether the session may add credentials to the request.
     var sessionAddsCredentials: Bool {
-        URL(string: url).map(next.pipeline.session.session.addsCredentials) ?? true
+        URL(string: url).map(next.exchange.stages.session.session.addsCredentials) ?? true
     }
 
     /// Returns whether the request is for a part of a representation or has a condition that only
@@ -180,16 +180,16 @@ struct CacheExchange: Sendable {
     /// pipeline of the service, because the exchange that uses the response has finished by then.
     private func validateBehind() {
         guard cache.beginValidation(key) else { return }
-        guard var request = next.context.log.record.request else { return cache.endValidation(key) }
+        guard var request = next.context.record.request else { return cache.endValidation(key) }
         request.options.cachePolicy = .reloadRevalidatingCacheData
         request.headers[.ifNoneMatch] = nil
         request.headers["If-Modified-Since"] = nil
         let service = next.context.service
-        Task(executorPreference: service.clock.executor) { [cache, key, account, request, id = next.context.log.id] in
+        Task(executorPreference: service.clock.executor) { [cache, key, account, request, id = next.context.id] in
             let task = SessionTask(service, request)
-            task.context.log.setParent(id)
+            task.context.setParent(id)
             // The credentials that the request already carries belong to this account.
-            _ = task.context.log.account(ObjectIdentifier(cache), .background(account.map { Array($0.utf8) }))
+            _ = task.context.account(ObjectIdentifier(cache), .background(account.map { Array($0.utf8) }))
             await task.finished()
             cache.endValidation(key)
         }

@@ -8,7 +8,6 @@ final class EarlyValue<Value: Sendable>: Prelude {
         var observers: [Receiver] = []
         var isTelling = false
         var isOver = false
-        var end: (@Sendable () -> Void)?
 
         /// Returns whether the caller must notify observers.
         mutating func claim() -> Bool {
@@ -19,7 +18,7 @@ final class EarlyValue<Value: Sendable>: Prelude {
 
         enum Step: Sendable {
             case tell(SourcedValue<Value>, [Receiver])
-            case rest((@Sendable () -> Void)?)
+            case rest(isOver: Bool)
         }
 
         mutating func next() -> Step {
@@ -28,11 +27,12 @@ final class EarlyValue<Value: Sendable>: Prelude {
                 return .tell(value, observers)
             }
             isTelling = false
-            return .rest(end.take())
+            return .rest(isOver: isOver)
         }
     }
 
     private let state = Mutex(State())
+    private let isDelivered = Once<Bool>()
     private let clock: TaskClock
 
     init(_ clock: TaskClock) { self.clock = clock }
@@ -58,23 +58,26 @@ final class EarlyValue<Value: Sendable>: Prelude {
         if tells { tell() }
     }
 
-    func finish(_ then: @escaping @Sendable () -> Void) {
+    func end() {
         let (isTelling, observers) = state.withLock { state in
             state.isOver = true
-            if state.isTelling { state.end = then }
             defer { if !state.isTelling { state.observers = [] } }
             return (state.isTelling, state.observers)
         }
         withExtendedLifetime(observers) {}
-        if !isTelling { then() }
+        if !isTelling { isDelivered.set(true) }
     }
+
+    func delivered() async { _ = await isDelivered.value }
 
     private func tell() {
         Task(executorPreference: clock.executor) { [self] in
             while true {
                 switch state.withLock({ $0.next() }) {
                 case .tell(let value, let observers): for observer in observers { await observer(value) }
-                case .rest(let end): return end?() ?? ()
+                case .rest(let isOver):
+                    if isOver { isDelivered.set(true) }
+                    return
                 }
             }
         }

@@ -36,7 +36,7 @@ public final class PassiveTask<Value: Sendable>: Sendable {
         let answer = Answer<Value>()
         let service = timekeeper.map { PassiveService(TaskClock($0)) } ?? .shared
         let exchange = SessionTask(service) { _ in }
-        exchange.attach(.exchange(CancelHook(onCancel: onCancel ?? {})))
+        exchange.attach(CancelHook(onCancel: onCancel ?? {}))
         self.answer = answer
         task = TypedTask(exchange, ResponseRules(.any), isOwn: true) { input in
             Result {
@@ -87,7 +87,7 @@ private final class PassiveService: PipelineSource {
 
     let clock: TaskClock
     let baseOrigin: Origin? = nil
-    let pipeline = Pipeline()
+    let stages = Stages()
     let errorMapper: (any ErrorMapper)? = nil
     let decoder: any BodyDecoder = JSONDecoder()
     let encoder: any BodyEncoder & Sendable = JSONEncoder()

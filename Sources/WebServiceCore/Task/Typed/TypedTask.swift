@@ -71,10 +71,10 @@ public final class TypedTask<Value: Sendable>: Sendable {
         self.owner = owner
         // The step runs in a Swift task that is started elsewhere and does not inherit the
         // task-local value that marks it as part of a refresh.
-        let refreshing = Authentication.refreshing
+        let refreshing = Refresh.current
         task.add(
             .asyncStep { [answer] input in
-                answer.set(await Authentication.$refreshing.withValue(refreshing) { await asyncStep(input) }, input)
+                answer.set(await Refresh.$current.withValue(refreshing) { await asyncStep(input) }, input)
             })
     }
 

@@ -24,7 +24,7 @@ public struct EndpointContext: Sendable {
     ///   `URLError.cancelled` if the request is cancelled.
     public func send(_ request: Request, over session: (any Session)? = nil) async throws -> Response {
         let exchange = SessionTask(session.map(core.with) ?? core, request)
-        exchange.context.log.setParent(id)
+        exchange.context.setParent(id)
         flight.begin(exchange)
         return try await exchange.anyResponse().value
     }
@@ -55,7 +55,7 @@ final class FlightRecorder: Sendable {
             return last
         }
         withExtendedLifetime(previous) {}
-        exchange.context.log.forwardProgress { [starter] in starter.log.report($0) }
+        exchange.context.forwardProgress { [starter] in starter.report($0) }
     }
 
     /// The most recent exchange; `nil` if no request was sent.

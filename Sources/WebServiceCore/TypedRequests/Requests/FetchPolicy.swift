@@ -52,20 +52,20 @@ extension WebService {
             let id = core.observe(task, Request.self)
             if let early { core.readAhead(request, maximumAge, typed, early, task.context) }
             let otherwise: @Sendable (RequestRegistry.Delivery) -> Void = { delivery in
-                let id = ExchangeLog.makeID()
+                let id = ExchangeContext.makeID()
                 core.registry.beginRead(id, task)
                 let work = Task(executorPreference: core.clock.executor) {
                     await core.readInstead(of: delivery, request, maximumAge, typed, task, answer)
                     core.registry.endRead(id)
                 }
-                task.attach(.preparation(work))
+                task.attach(work)
             }
             core.begin(
                 id, request, typed, key.map(RequestKey.init), duplicates, task, answer,
                 otherwise: fetchPolicy == .serverElseCache ? otherwise : nil
             )
         }
-        task.shared.withLock { $0.attach(early) }
+        if let early { _ = task.shared.withLock { $0.attach(early) } }  // the task has not been resumed
         let rules = ResponseRules(.any)
         return TypedTask(task, rules, isOwn: true, owner: TaskOwner(self), early: early) { input in
             Result {

@@ -42,8 +42,9 @@ final class CacheFixture: Sendable {
             timekeeper: TestTimekeeper(timekeeper, date: { state.value.withLock { $0.now } }))
         service = WebService(baseURLString: "https://h/v1", passthroughDelegate: nil, timekeeper: timekeeper)
         service.session = Origin(executor: TaskClock(timekeeper).executor) { request in
+            let reply = state.value.withLock { $0.reply }  // before the test learns of the request
             sent.add(request)
-            return await state.value.withLock { $0.reply }(request)
+            return await reply(request)
         }
         service.interceptors = outer + [cache] + inner
     }

@@ -1,0 +1,68 @@
+import Foundation
+
+/// One request from its body to its response: the only place that knows the order of the stages.
+///
+/// A stage that needs more than a few lines is a file in `Stages/`; a new one is a file and a line
+/// here. After the exchange, the task runs its handlers. Two things are elsewhere: the session adds
+/// header fields that the request does not have, such as the `User-Agent` of
+/// `CurlSession.Configuration`, and the deadline ends the task (`SessionTask.ring()`) or, after the
+/// head of a streamed response, the body (``ResponseStream/ring()``).
+struct Exchange: Sendable {
+    /// The configuration of the service when the task was resumed.
+    let stages: Stages
+    let context: ExchangeContext
+
+    /// Provides the body and runs the interceptors, each of which may send the request.
+    ///
+    /// - Throws: The error of the exchange; `URLError.cancelled` once the context has ended or the
+    ///   Swift task is cancelled, unless an interceptor throws another error.
+    func response(to request: Request) async throws -> Response {
+        // An encoding error precedes the errors of all other stages.
+        let encoded = try context.encode(request)
+        guard stages.runsCustomCode(for: request) else { return try await response(to: encoded) }
+        let interceptors = stages.interceptors + request.options.interceptors
+        let next = Next(exchange: self, following: interceptors[...])
+        var response = try await next(try await encoded.source.providingBody())
+        if !interceptors.isEmpty { response.attempts = context.record.attempts }
+        return response
+    }
+
+    /// Sends a request and follows its redirects. A retry calls this again.
+    func response(to request: EncodedRequest) async throws -> Response {
+        var (hop, redirects) = (request, [URL]())
+        while true {
+            try await context.permission()
+            try stages.check(hop)
+            let cookies = stages.cookies(for: hop, context.clock)
+            let (sent, announcement) = try stages.delegated(hop, cookies, context.clock)
+            let response = try await attempt(sent, announcement, after: redirects)
+            stages.storeCookies(of: response, to: sent, context.clock)
+            guard let redirect = try stages.redirect(after: response, of: sent) else { return response }
+            context.record(.redirect, redirect.detail)
+            hop = try redirect.request.startingSpan().encode()
+            redirects += [redirect.origin].compactMap(\.self)
+        }
+    }
+
+    /// Sends one request. The log and the observers see how it ended, whatever ended it.
+    private func attempt(_ request: EncodedRequest, _ announcement: Announcement?, after redirects: [URL])
+        async throws -> Response
+    {
+        let reply = SessionReply()
+        let permit = try context.willSend(request, reply)
+        guard let value = await stages.session.value(of: reply, to: request, announcement, permit, context) else {
+            context.didAbandon(reply)
+            throw URLError(.cancelled)
+        }
+        let result = value.result.flatMap { response in
+            Result {
+                var response = response
+                if !redirects.isEmpty { (response.redirects, response.attempts) = (redirects, redirects.count + 1) }
+                try stages.limitSize(of: response, to: request)
+                return response
+            }
+        }
+        context.didReceive(result, value.metrics, reply)
+        return try result.get()
+    }
+}

@@ -1,0 +1,128 @@
+import Foundation
+import Synchronization
+
+/// The events for the observers of the service.
+extension ExchangeContext {
+    private static let lastID = Atomic<UInt64>(0)
+
+    /// Returns a number that is unique among the exchanges of this process.
+    static func makeID() -> UInt64 {
+        lastID.wrappingAdd(1, ordering: .relaxed).newValue
+    }
+
+    /// Sets the exchange on whose behalf this one is sent. Called before `resume()`.
+    func setParent(_ id: UInt64?) {
+        state.withLock { $0.parent = id }
+    }
+
+    /// The identifier of the exchange; `nil` without observers.
+    var id: UInt64? { state.withLock { $0.queue?.exchange.id } }
+
+    /// A Boolean value that indicates whether there are observers.
+    var isObserved: Bool { state.withLock { $0.queue != nil } }
+
+    /// Sets the observers and reports the first event. Called at `resume()`, after ``begin()``.
+    ///
+    /// - Parameters:
+    ///   - request: The request; `nil` for a typed request.
+    ///   - type: The type of a typed request.
+    ///   - isComposite: Whether the exchange consists of other exchanges.
+    ///   - id: The identifier of the exchange; `nil` for a new one.
+    func observe(
+        by observers: [any Observer], _ request: Request?, type: (any Sendable.Type)? = nil, isComposite: Bool = true,
+        id: UInt64? = nil
+    ) {
+        guard !observers.isEmpty else { return }
+        let id = id ?? Self.makeID()
+        let streamedBodyLimit = observers.map(\.streamedBodyLimit).max() ?? 0
+        let delivery = state.withLock { state -> EventQueue.Delivery? in
+            guard let origin = state.record.metrics.origin else { return nil }  // unreachable: called after begin()
+            let exchange = ObservedExchange(
+                id: id, parent: state.parent, request: request, type: type, isComposite: isComposite,
+                date: origin.date)
+            var queue = EventQueue(exchange, observers, streamedBodyLimit, start: origin.moment)
+            let first = queue.add(.created, at: origin.moment)
+            state.queue = queue
+            // Another thread has cancelled the task in the meantime.
+            if let error = state.record.outcome?.error { _ = state.end(.failure(error), at: origin.moment) }
+            return first
+        }
+        deliver(delivery)
+    }
+
+    /// Records the head of the response to the request that was sent last, on a thread of the
+    /// session.
+    ///
+    /// - Returns: The event, which must be delivered on another thread.
+    func didReceive(_ head: ResponseHead) -> EventQueue.Delivery? {
+        let now = clock.now
+        return state.withLock { $0.record.attemptIsOpen ? $0.queue?.receive(head, at: now) : nil }
+    }
+
+    /// Records bytes of a body that no result contains.
+    ///
+    /// - Returns: The event, which must be delivered on another thread.
+    func didReceiveBody(_ bytes: Data) -> EventQueue.Delivery? {
+        let now = clock.now
+        return state.withLock { $0.queue?.add(.bodyReceived(bytes), at: now) }
+    }
+
+    /// Records the head of a response. Called on the threads of sessions.
+    func report(_ head: ResponseHead) {
+        deliverInBackground(didReceive(head))
+    }
+
+    /// Records bytes of a body that no result contains.
+    func reportBody(_ bytes: Data) {
+        deliverInBackground(didReceiveBody(bytes))
+    }
+
+    /// Records the end of a streamed body. Called on the threads of sessions.
+    func reportEnd(
+        _ result: Result<Headers, any Error>, byteCount: Int64, _ metrics: TransportMetrics?, from start: UInt64
+    ) {
+        deliverInBackground(didEndBody(result, byteCount: byteCount, metrics, from: start))
+    }
+
+    /// Delivers events to observers, which must not delay the threads of sessions.
+    private func deliverInBackground(_ delivery: EventQueue.Delivery?) {
+        guard let delivery else { return }
+        clock.async { self.deliver(delivery) }
+    }
+
+    /// Delivers an event, and all events that are added in the meantime.
+    func deliver(_ delivery: EventQueue.Delivery?) {
+        guard let delivery else { return }
+        for observer in delivery.observers { observer.observe(delivery.event) }
+        while true {
+            let events = state.withLock { $0.queue?.next() ?? [] }
+            if events.isEmpty { return }
+            for event in events {
+                for observer in delivery.observers { observer.observe(event) }
+            }
+        }
+    }
+}
+
+extension ExchangeContext.State {
+    /// Returns the event for the end of the last attempt.
+    mutating func reportEnd(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {
+        guard queue != nil else { return nil }
+        return queue?.end(record.attempts, result, record.metrics.transport, at: instant)
+    }
+
+    /// Ends an attempt that is still in flight.
+    mutating func endOpenAttempt(
+        _ result: @autoclosure () -> Result<Response, any Error>, at instant: UInt64
+    ) -> EventQueue.Delivery? {
+        guard record.attemptIsOpen else { return nil }
+        let result = result()
+        record.end(result, nil, at: instant)
+        return reportEnd(result, at: instant)
+    }
+
+    mutating func end(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {
+        guard queue != nil else { return nil }
+        return queue?.end(ExchangeSummary(result, record), at: instant)
+    }
+}

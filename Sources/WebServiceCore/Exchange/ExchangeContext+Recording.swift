@@ -1,0 +1,187 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Records what was sent and when, what was received, and what was decided.
+extension ExchangeContext {
+    /// The data recorded so far.
+    var record: ExchangeLog.Record { state.withLock { $0.record } }
+
+    // MARK: Stages
+
+    /// Records `resume()`.
+    func begin() {
+        let (now, date) = (clock.now, clock.date)
+        state.withLock { state in
+            state.start = state.start ?? (clock.isInjected ? TaskClock.system.now : now)
+            state.record.metrics.begin(at: now, date)
+        }
+    }
+
+    /// Encodes a request and records it.
+    func encode(_ request: Request) throws(WebServiceError) -> EncodedRequest {
+        do throws(WebServiceError) {
+            let encoded = try request.encode()
+            state.withLock { $0.record.source = .encoded(encoded) }
+            return encoded
+        } catch {
+            state.withLock { $0.record.source = error.request.map { .unencodable($0) } }
+            throw error
+        }
+    }
+
+    /// Records that a request is about to be sent.
+    ///
+    /// - Parameter reply: The reply that the exchange will wait for until it ends.
+    /// - Throws: `URLError.cancelled` if the exchange has ended, and
+    ///   ``WebServiceError/Code/tooManyAttempts``.
+    @discardableResult
+    func willSend(_ request: EncodedRequest, _ reply: SessionReply) throws -> ExchangeLog.Permit {
+        let now = clock.now
+        let (permit, replaced, delivery) = try state.withLock { state in
+            if case .refused = state.permission { throw URLError(.cancelled) }
+            guard state.record.attempts < ExchangeLog.maximumAttempts else {
+                return (nil, nil, nil) as (ExchangeLog.Permit?, EncodedRequest?, EventQueue.Delivery?)
+            }
+            state.replies.append(reply)
+            let replaced = state.record.sent
+            // An interceptor may have abandoned the attempt before.
+            let abandoned = state.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
+            state.record.begin(request, at: now)
+            let permit = ExchangeLog.Permit(
+                isObserved: state.queue != nil, streamedBodyLimit: state.queue?.streamedBodyLimit ?? 0)
+            return (permit, replaced, abandoned.or(state.queue?.start(state.record.attempts, request, at: now)))
+        }
+        withExtendedLifetime(replaced) {}
+        deliver(delivery)
+        if let permit { return permit }
+        let message = "more than \(ExchangeLog.maximumAttempts) messages for one exchange"
+        throw WebServiceError(.tooManyAttempts, message, request: request.source)
+    }
+
+    /// Records the result of the request that was sent last.
+    func didReceive(_ result: Result<Response, any Error>, _ metrics: TransportMetrics?, _ reply: SessionReply) {
+        let now = clock.now
+        let delivery = state.withLock { state in
+            state.replies.removeAll { $0 === reply }
+            let isOpen = state.record.attemptIsOpen
+            state.record.end(result, metrics, at: now)
+            return isOpen ? state.reportEnd(result, at: now) : nil
+        }
+        deliver(delivery)
+    }
+
+    /// Removes a reply that is no longer awaited. The attempt ends with the next one, or with the
+    /// exchange.
+    func didAbandon(_ reply: SessionReply) {
+        state.withLock { $0.replies.removeAll { $0 === reply } }
+    }
+
+    /// Records the end of a streamed body.
+    ///
+    /// - Parameters:
+    ///   - byteCount: The number of bytes received, before decompression.
+    ///   - start: The instant of the head.
+    /// - Returns: The event, which must be delivered on another thread.
+    func didEndBody(
+        _ result: Result<Headers, any Error>, byteCount: Int64, _ metrics: TransportMetrics?, from start: UInt64
+    ) -> EventQueue.Delivery? {
+        let error: (any Error)? = if case .failure(let error) = result { error } else { nil }
+        let failure = ExchangeLog.Attempt.kind(of: error)
+        let detail = "\(byteCount) bytes" + (failure.isEmpty ? "" : ", \(failure)")
+        var entry = ExchangeLog.Entry(kind: .body, start: start, end: clock.now, detail: detail)
+        (entry.error, entry.byteCount) = (error, byteCount)
+        return state.withLock { state in
+            if let metrics { state.record.metrics.transport = metrics }
+            state.record.events.append(entry)
+            return state.queue?.add(entry)
+        }
+    }
+
+    /// Records the end of the exchange: an attempt that is still in flight ends with it, replies
+    /// are no longer awaited, and no request is sent anymore.
+    ///
+    /// - Parameter isDriven: Whether something other than the exchange provided the result.
+    func end(_ result: Result<Response, any Error>, isDriven: Bool = false) {
+        // The end of a driven task has an instant only for observers.
+        let now = isDriven && !isObserved ? 0 : clock.now
+        let (delivery, replies, permission) = state.withLock { state in
+            var first: EventQueue.Delivery?
+            if !isDriven, state.record.sent != nil {
+                state.record.metrics.mark(.responseEnd, at: now)
+                first = state.endOpenAttempt(result, at: now)
+            }
+            state.record.outcome = ExchangeLog.Outcome(result)
+            defer { (state.replies, state.permission) = ([], .refused) }
+            return (first.or(state.end(result, at: now)), state.replies, state.permission)
+        }
+        deliver(delivery)
+        for reply in replies { reply.abandon() }
+        if case .held(let turns) = permission { for turn in turns { turn.set(false) } }
+    }
+
+    /// Adopts the records of another task that sent requests in place of this one.
+    func takeOver(_ other: ExchangeLog.Record) {
+        let replaced = state.withLock { state in
+            let replaced = state.record
+            state.record.takeOver(other)
+            return replaced
+        }
+        withExtendedLifetime(replaced) {}
+    }
+
+    /// Adds the records of another task that sent some of the requests of this one.
+    func add(_ other: ExchangeLog.Record) {
+        let entries = other.entries
+        state.withLock { state in
+            state.record.attempts += other.attempts
+            state.record.sent = other.sent ?? state.record.sent
+            state.record.metrics.transport = other.metrics.transport ?? state.record.metrics.transport
+            state.record.events += entries.prefix(max(0, ExchangeLog.maximumEvents - state.record.events.count))
+        }
+    }
+
+    // MARK: Events
+
+    /// Records an event that takes no time.
+    ///
+    /// - Parameter related: The identifier of another exchange.
+    func record(_ kind: Timeline.Kind, _ detail: String = "", related: UInt64? = nil) {
+        let now = clock.now
+        add(ExchangeLog.Entry(kind: kind, start: now, detail: detail, related: related))
+    }
+
+    /// Records the failure of a handler, a step or the validation.
+    func record(failure error: any Error) {
+        var entry = ExchangeLog.Entry(kind: .failure, start: clock.now, detail: ExchangeLog.Attempt.kind(of: error))
+        entry.error = error
+        add(entry)
+    }
+
+    /// Records a duration that ends now.
+    func record(_ kind: Timeline.Kind, _ detail: String, lasting nanoseconds: UInt64) {
+        let now = clock.now
+        add(ExchangeLog.Entry(kind: kind, start: now - min(nanoseconds, now), end: now, detail: detail))
+    }
+
+    /// Records a duration that began at an instant and ends now.
+    func record(_ kind: Timeline.Kind, _ detail: String, from start: UInt64) {
+        add(ExchangeLog.Entry(kind: kind, start: start, end: clock.now, detail: detail))
+    }
+
+    private func add(_ entry: ExchangeLog.Entry) {
+        let delivery = state.withLock { state in
+            state.record.events.append(entry)
+            return state.queue?.add(entry)
+        }
+        deliver(delivery)
+    }
+
+    /// Records when a stage of the handlers began or ended.
+    func mark(_ stage: ServiceTaskMetrics.Stage, at instant: UInt64) {
+        let date = clock.date
+        state.withLock { $0.record.metrics.mark(stage, at: instant, date) }
+    }
+}

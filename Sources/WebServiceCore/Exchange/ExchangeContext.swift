@@ -1,0 +1,203 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What the stages, the interceptors and the streamed body of one exchange share: its record, the
+/// permission to send, and the settings of its body.
+///
+/// A task has one, apart from its own state: a streamed body retains the context, and the result of
+/// the task retains the body. Its lock is a leaf: no other lock is taken while it is held.
+final class ExchangeContext: Sendable {
+    let clock: TaskClock
+    /// The core of the service, retained for as long as the task.
+    ///
+    /// Only the task of a typed request also retains the `WebService` (`TaskOwner`).
+    let service: any PipelineSource
+    let state = Mutex(State())
+
+    struct State {
+        var record = ExchangeLog.Record()
+        /// The events for the observers; `nil` without observers.
+        var queue: EventQueue?
+        /// The identifier of the exchange on whose behalf this one is sent.
+        var parent: UInt64?
+        var progress: ProgressRelay?
+        /// Receives the progress as well: that of a typed request whose endpoint sends this
+        /// exchange.
+        var progressListener: ProgressRelay.Handler?
+        /// The accounts for which the exchange was begun, by the object that defines them.
+        var accounts: [ObjectIdentifier: ExchangeLog.Account] = [:]
+        var trace: TraceParent?
+        /// The instant of `resume()` on the system's clock, see ``SessionCancellation``.
+        var start: UInt64?
+        var permission = Permission.granted
+        /// The replies that the exchange waits for; usually one.
+        var replies: [SessionReply] = []
+        /// The sizes of the buffer for a streamed body, and the accepted stream.
+        var bufferSize: Int?
+        var batchSize = 1
+        weak var stream: ResponseStream?
+    }
+
+    /// Whether requests may be sent.
+    enum Permission {
+        case granted
+        /// The task is suspended. The requests that wait are in order.
+        case held([Once<Bool>])
+        /// The exchange has ended.
+        case refused
+    }
+
+    init(_ service: any PipelineSource) {
+        self.service = service
+        clock = service.clock
+    }
+
+    // MARK: Permission to send
+
+    /// Waits while the task is suspended.
+    ///
+    /// - Throws: `URLError.cancelled` if the exchange has ended or the Swift task is cancelled.
+    func permission() async throws {
+        if Task.isCancelled { throw URLError(.cancelled) }
+        let turn = state.withLock { state -> Once<Bool>? in
+            guard case .held(let turns) = state.permission else { return nil }
+            let turn = Once<Bool>()
+            state.permission = .held(turns + [turn])
+            return turn
+        }
+        guard let turn else { return }  // `willSend` refuses a request after the end
+        let isGranted = await withTaskCancellationHandler {
+            await turn.value
+        } onCancel: {
+            turn.set(false)
+        }
+        if !isGranted { throw URLError(.cancelled) }
+    }
+
+    /// A Boolean value that indicates whether a request waits for ``grantPermission()``.
+    var holdsRequests: Bool {
+        state.withLock { if case .held(let turns) = $0.permission { !turns.isEmpty } else { false } }
+    }
+
+    /// Holds back all further requests.
+    func holdRequests() {
+        state.withLock { if case .granted = $0.permission { $0.permission = .held([]) } }
+    }
+
+    /// - Returns: The requests that were held back. The caller sets each to `true`, outside its
+    ///   locks.
+    func grantPermission() -> [Once<Bool>] {
+        state.withLock { state in
+            guard case .held(let turns) = state.permission else { return [] }
+            state.permission = .granted
+            return turns
+        }
+    }
+
+    // MARK: Settings of the body
+
+    /// The number of bytes of a streamed body that may be buffered before the transport pauses;
+    /// `nil` if the body is not streamed.
+    var bufferSize: Int? {
+        get { state.withLock { $0.bufferSize } }
+        set { state.withLock { $0.bufferSize = newValue } }
+    }
+
+    /// The number of bytes of a streamed body that wake its reader, unless they arrive slowly.
+    /// Fewer wake-ups cost less processor time.
+    var batchSize: Int {
+        get { state.withLock { $0.batchSize } }
+        set { state.withLock { $0.batchSize = newValue } }
+    }
+
+    /// Sets the stream whose head was accepted.
+    func accept(_ stream: ResponseStream) {
+        state.withLock { $0.stream = stream }
+    }
+
+    /// The stream whose head was accepted; `nil` before the head is accepted and after the stream
+    /// has ended.
+    var stream: ResponseStream? { state.withLock { $0.stream } }
+
+    // MARK: Shared by the attempts
+
+    /// The instant of the system's clock at which the program started the exchange; `nil` before
+    /// that. Set for an exchange that continues an earlier one.
+    var start: UInt64? {
+        get { state.withLock { $0.start } }
+        set { state.withLock { $0.start = newValue } }
+    }
+
+    /// Returns whether an error is that of a session that cancelled its requests after `resume()`.
+    func isCancellation(_ error: WebServiceError) -> Bool {
+        guard let cancellation = error.underlying as? SessionCancellation, let start else { return false }
+        return start <= cancellation.instant
+    }
+
+    /// Returns the trace of the exchange: the first one passed.
+    func trace(_ current: TraceParent) -> TraceParent {
+        state.withLock { state in
+            let trace = state.trace ?? current
+            state.trace = trace
+            return trace
+        }
+    }
+
+    /// Returns the account for which the exchange was begun: the first one passed.
+    func account(_ id: ObjectIdentifier, _ current: ExchangeLog.Account) -> ExchangeLog.Account {
+        state.withLock { state in
+            if let account = state.accounts[id] { return account }
+            state.accounts[id] = current
+            return current
+        }
+    }
+
+    // MARK: Progress
+
+    /// Adds a handler of the progress.
+    ///
+    /// - Returns: The relay, if it is new.
+    func addProgressHandler(_ handler: @escaping ProgressRelay.Handler) -> ProgressRelay? {
+        let (relay, isNew) = state.withLock { state in
+            if let progress = state.progress { return (progress, false) }
+            let relay = ProgressRelay(clock)
+            state.progress = relay
+            return (relay, true)
+        }
+        relay.add(handler)
+        return isNew ? relay : nil
+    }
+
+    /// Reports progress to the handlers that were added so far, also during the attempt. Called on
+    /// the threads of sessions.
+    func report(_ progress: TransferProgress) {
+        let (relay, listener) = state.withLock { ($0.progress, $0.progressListener) }
+        relay?.update(progress)
+        listener?(progress)
+    }
+
+    /// Passes the progress on. Called before `resume()`.
+    func forwardProgress(to listener: @escaping ProgressRelay.Handler) {
+        state.withLock { $0.progressListener = listener }
+    }
+
+    /// The progress relay; `nil` if there are no observers.
+    var progress: ProgressRelay? { state.withLock { $0.progress } }
+}
+
+/// The part of a service that its tasks use.
+protocol PipelineSource: AnyObject, Sendable {
+    var clock: TaskClock { get }
+    /// The origin of the base URL; `nil` without a base URL.
+    var baseOrigin: Origin? { get }
+    /// The stages for the current configuration.
+    var stages: Stages { get }
+    var errorMapper: (any ErrorMapper)? { get }
+    /// The decoder of values for which the call specifies none.
+    var decoder: any BodyDecoder { get }
+    /// The encoder of values for which the call specifies none.
+    var encoder: any BodyEncoder & Sendable { get }
+}

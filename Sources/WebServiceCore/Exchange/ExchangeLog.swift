@@ -1,0 +1,187 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The values that an ``ExchangeContext`` records.
+enum ExchangeLog {
+    /// The maximum number of requests of one exchange, including retries, redirects and refreshes.
+    static let maximumAttempts = 100
+    /// The maximum number of events from other tasks, because a long download may have many.
+    static let maximumEvents = 1_000
+
+    /// The account for which an exchange was begun.
+    enum Account: Sendable, Equatable {
+        /// The account after a number of log-outs.
+        case afterLogOuts(Int)
+        /// The UTF-8 bytes of the name of an account, or `nil` for no account.
+        case named([UInt8]?)
+        /// A named account, in the background: the response has no receiver.
+        case background([UInt8]?)
+    }
+
+    /// The receivers of the events of one attempt.
+    struct Permit: Sendable {
+        /// A Boolean value that indicates whether there are observers.
+        var isObserved: Bool
+        /// The number of bytes of a streamed body that the observers receive.
+        var streamedBodyLimit = 0
+    }
+
+    /// One request that was sent, and its result.
+    struct Attempt: Sendable {
+        let request: EncodedRequest
+        let start: UInt64
+        var end: UInt64?
+        var head: ResponseHead?
+        var bodySize = 0
+        var error: (any Error)?
+        @Boxed var transport: TransportMetrics?
+
+        /// The kind of the error, without values.
+        var failure: String { Self.kind(of: error) }
+
+        static func kind(of error: (any Error)?) -> String {
+            switch error {
+            case let error as URLError: "URLError \(error.code.rawValue)"
+            case let error as WebServiceError: error.code.description
+            case let error?: "\(type(of: error))"
+            case nil: ""
+            }
+        }
+
+        mutating func end(_ result: Result<Response, any Error>, _ metrics: TransportMetrics?, at now: UInt64) {
+            end = now
+            switch result {
+            case .success(let response):
+                head = response.head
+                bodySize = response.data.count
+                transport = metrics ?? response.transport
+            case .failure(let failure):
+                error = failure
+                head = (failure as? WebServiceError)?.response?.head
+                bodySize = (failure as? WebServiceError)?.body?.count ?? 0
+                transport = metrics
+            }
+        }
+    }
+
+    /// An event of the timeline.
+    struct Entry: Sendable {
+        var kind: Timeline.Kind
+        var start: UInt64
+        var end: UInt64?
+        var detail: String
+        var attempt: Attempt?
+        /// The identifier of another exchange.
+        var related: UInt64?
+        /// The error of a body or of a failure.
+        var error: (any Error)?
+        /// The number of bytes of a body that were received.
+        var byteCount: Int64?
+    }
+
+    /// The result of an exchange, without its body.
+    struct Outcome: Sendable {
+        var error: (any Error)?
+        var status: Int?
+        var source: Response.Source?
+        /// A Boolean value that indicates whether the body follows.
+        var isStreamed = false
+
+        init(_ result: Result<Response, any Error>) {
+            switch result {
+            case .success(let response):
+                (status, source, isStreamed) = (response.head?.status, response.source, response.isStreamed)
+            case .failure(let failure): error = failure
+            }
+        }
+    }
+
+    /// The recorded data, as a value.
+    struct Record: Sendable {
+        /// The request of the task, as it was before the interceptors.
+        enum Source: Sendable {
+            case encoded(EncodedRequest)
+            indirect case unencodable(Request)  // boxed to keep the record small
+        }
+
+        var source: Source?
+        /// The request that was sent last.
+        var sent: EncodedRequest?
+        var metrics = ServiceTaskMetrics()
+        /// The number of requests that were sent.
+        var attempts = 0
+        /// The attempt that was sent last, until the next one is sent.
+        private var attempt: Attempt?
+        private(set) var attemptIsOpen = false
+        /// The index of the last attempt among the events.
+        private var index = 0
+        var events: [Entry] = []
+        /// The result; `nil` until the exchange has ended.
+        var outcome: Outcome?
+
+        var request: Request? {
+            switch source {
+            case .encoded(let encoded): encoded.source
+            case .unencodable(let request): request
+            case nil: nil
+            }
+        }
+
+        /// All events in the order in which they began. An attempt without a result is not
+        /// included.
+        var entries: [Entry] {
+            var record = self
+            record.closeAttempt()
+            return record.events.sorted { $0.start < $1.start }
+        }
+
+        /// Moves the last attempt to the events. It stays apart until then, so that an exchange
+        /// with one attempt needs no array.
+        private mutating func closeAttempt() {
+            if let attempt, let end = attempt.end { events.insert(Entry(attempt, to: end), at: index) }
+            attempt = nil
+        }
+
+        mutating func begin(_ request: EncodedRequest, at now: UInt64) {
+            closeAttempt()
+            index = events.count
+            attempts += 1
+            attempt = Attempt(request: request, start: now)
+            attemptIsOpen = true
+            sent = request
+            metrics.mark(.fetchStart, at: now)
+        }
+
+        /// Ends the last attempt.
+        mutating func end(_ result: Result<Response, any Error>, _ transport: TransportMetrics?, at now: UInt64) {
+            attemptIsOpen = false
+            attempt?.end(result, transport, at: now)
+            metrics.transport = attempt?.transport
+        }
+
+        var timeline: Timeline {
+            let (start, date) = metrics.origin ?? (0, nil)
+            return Timeline(date: date, events: entries.map { Timeline.Event($0, start: start) }, outcome: outcome)
+        }
+
+        /// Adopts the records of another exchange, which sent the requests. The instant of
+        /// `resume()` and the events of this one remain.
+        mutating func takeOver(_ other: Record) {
+            let own = self
+            self = other
+            metrics = other.metrics.measured(from: own.metrics)
+            events = own.events + other.events
+            index += own.events.count
+            outcome = own.outcome
+        }
+    }
+
+    /// Returns the reason of a failure, without values that may be secret: the message of an error
+    /// of this package, or the kind of any other error.
+    static func reason(_ error: any Error) -> String {
+        (error as? WebServiceError)?.message ?? Attempt.kind(of: error)
+    }
+}

@@ -1,0 +1,126 @@
+/// A stage that wraps the sending of a request. It may change the request, return a response
+/// without sending it, send it again, or inspect the response. Retry and authentication are
+/// interceptors.
+///
+/// An interceptor that measures every exchange, retries included:
+/// ```swift
+/// struct Stopwatch: Interceptor {
+///     func intercept(_ request: Request, next: Next) async throws -> Response {
+///         let start = ContinuousClock.now
+///         let response = try await next(request)
+///         print("\(request.method): \(start.duration(to: .now))")
+///         return response
+///     }
+/// }
+/// service.interceptors = [Stopwatch(), .retry()]
+/// ```
+/// The interceptors of the service precede those of the request; the first one of a list wraps all
+/// that follow (`Exchange.swift`). Each exchange runs its interceptors in one Swift task, which is
+/// cancelled with the exchange. An interceptor may call `next` any number of times, one call after
+/// another. Several exchanges call it concurrently.
+///
+/// To test an interceptor, install it in a service over a `MockSession`.
+public protocol Interceptor: Sendable {
+    /// Sends one request, or returns a response for it.
+    ///
+    /// - Parameters:
+    ///   - request: The request to send. A body provider has already run: its bytes are
+    ///     ``Request/body``.
+    ///   - next: The stages after this interceptor.
+    /// - Returns: The response, regardless of its status.
+    /// - Throws: The error of the exchange.
+    func intercept(_ request: Request, next: Next) async throws -> Response
+}
+
+/// The stages after an interceptor: the interceptors that follow, and then an exchange.
+public struct Next: Sendable {
+    let exchange: Exchange
+    /// The interceptors that follow.
+    let following: ArraySlice<any Interceptor>
+
+    var context: ExchangeContext { exchange.context }
+
+    /// Passes a request on and returns its response.
+    ///
+    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
+    ///   `URLError.cancelled` when the exchange is cancelled.
+    public func callAsFunction(_ request: Request) async throws -> Response {
+        guard let interceptor = following.first else {
+            return try await exchange.response(to: try request.startingSpan().encode())
+        }
+        let next = Next(exchange: exchange, following: following.dropFirst())
+        return try await interceptor.intercept(request, next: next)
+    }
+
+    /// Adds an event to the exchange's ``Timeline``.
+    public func record(_ kind: Timeline.Kind, _ detail: String = "") {
+        context.record(kind, detail)
+    }
+}
+
+/// An interceptor that also decides whether a download continues after an error within a body.
+protocol ContinuationPolicy: Interceptor {
+    /// Returns the pause before the request for the remaining bytes; `nil` if it must not be sent.
+    ///
+    /// - Parameters:
+    ///   - attempt: The number of attempts that delivered few bytes, including the first.
+    ///   - spent: The duration of these attempts.
+    func pauseToContinue(
+        _ request: Request, after error: any Error, attempt: Int, spent: Duration, in context: ExchangeContext
+    ) -> Duration?
+}
+
+/// An interceptor that calls a closure.
+public struct ClosureInterceptor: Interceptor {
+    private let body: @Sendable (Request, Next) async throws -> Response
+
+    /// Creates an interceptor.
+    public init(_ body: @escaping @Sendable (_ request: Request, _ next: Next) async throws -> Response) {
+        self.body = body
+    }
+
+    /// Calls the closure.
+    public func intercept(_ request: Request, next: Next) async throws -> Response {
+        try await body(request, next)
+    }
+}
+
+extension Interceptor where Self == ClosureInterceptor {
+    /// Returns an interceptor that calls a closure.
+    public static func closure(_ body: @escaping @Sendable (_ request: Request, _ next: Next) async throws -> Response)
+        -> ClosureInterceptor
+    {
+        ClosureInterceptor(body)
+    }
+
+    /// Returns an interceptor that adds default header fields.
+    ///
+    /// A field that the request already has is not changed. The fields are added to requests to the
+    /// origin of the service's base URL and to `origins`. Requests to other origins have only
+    /// `Accept`, `Accept-Encoding`, `Accept-Language` and `User-Agent`.
+    ///
+    /// - Parameters:
+    ///   - headers: The header fields.
+    ///   - origins: The origins, in addition to that of the base URL, that the fields are sent to.
+    ///     Defaults to none.
+    public static func headers(_ headers: Headers, origins: Set<Origin> = []) -> ClosureInterceptor {
+        ClosureInterceptor { request, next in
+            var request = request
+            request.add(headers, for: origins.union([next.context.service.baseOrigin].compactMap(\.self)))
+            return try await next(request)
+        }
+    }
+
+    /// Returns an interceptor that adds the header field `User-Agent` (RFC 9110, section 10.1.5).
+    ///
+    /// A request that already has the field is not changed.
+    public static func userAgent(_ product: String) -> ClosureInterceptor {
+        headers(["User-Agent": product])
+    }
+}
+
+/// The credential refresh that the current Swift task belongs to.
+enum Refresh {
+    /// The authentications on whose behalf the current Swift task runs a refresh.
+    @TaskLocal static var current: Set<ObjectIdentifier> = []
+}

@@ -1,0 +1,138 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The iteration over an event stream, including its reconnections.
+struct EventConnection: ElementSource {
+    private let service: any PipelineSource
+    private let request: Request
+    private let reconnection: EventReconnection
+    private let terminator: (@Sendable (ServerSentEvent) -> Bool)?
+    private var parser: ServerSentEventParser
+    private var bytes: ResponseBody.AsyncIterator?
+    /// The task of the first connection; `nil` after it was used.
+    private var first: SessionTask?
+    /// The start of the first task, which decides whether a session that was closed has cancelled
+    /// the later ones.
+    private var start: UInt64?
+    /// The number of consecutive connections that ended without an event.
+    private var failures = 0
+    /// A Boolean value that indicates whether the current connection has delivered an event.
+    private var hasEvent = false
+    /// The last reconnection time that the stream set; `nil` if it has not set one.
+    private var reconnectionTime: Duration?
+    private var isOver = false
+
+    init(
+        _ task: SessionTask, _ reconnection: EventReconnection, maximumSize: Int,
+        until terminator: (@Sendable (ServerSentEvent) -> Bool)?
+    ) {
+        service = task.service
+        request = task.request
+        first = task
+        self.reconnection = reconnection
+        self.terminator = terminator
+        parser = ServerSentEventParser(maximumSize: maximumSize)
+    }
+
+    /// The outcome of a connection or of a part of it.
+    private enum Step {
+        case event(ServerSentEvent)
+        case end
+        /// The connection has ended, because of an error or because the server closed it.
+        case lost((any Error)?, retryAfter: Duration?)
+    }
+
+    mutating func next() async throws -> ServerSentEvent? {
+        guard let executor = service.clock.work else { return try await nextEvent() }
+        return try await withTaskExecutorPreference(executor) { try await nextEvent() }
+    }
+
+    private mutating func nextEvent() async throws -> ServerSentEvent? {
+        while !isOver {
+            switch try await step() {
+            case .event(let event):
+                hasEvent = true
+                if terminator?(event) == true { end() }
+                return event
+            case .end:
+                end()
+            case .lost(let error, let retryAfter):
+                bytes = nil
+                reconnectionTime = parser.reconnectionTime ?? reconnectionTime
+                parser = parser.continued()
+                failures = hasEvent ? 0 : failures + 1
+                hasEvent = false
+                guard let delays = reconnection.delays, failures < delays.attempts else {
+                    end()
+                    if terminator != nil { throw Self.endedEarly(error, request) }
+                    if let error { throw error }
+                    return nil
+                }
+                let delay = max(delays.delay(after: failures, reconnectionTime, service.clock), retryAfter ?? .zero)
+                do { try await service.clock.sleep(for: delay) } catch { throw URLError(.cancelled) }
+            }
+        }
+        return nil
+    }
+
+    private mutating func end() {
+        isOver = true
+        bytes = nil
+    }
+
+    private mutating func step() async throws -> Step {
+        do {
+            if bytes == nil {
+                guard let body = try await open() else { return .end }
+                bytes = body.makeAsyncIterator()
+            }
+            while true {
+                if let event = try parser.next() { return .event(event) }
+                guard let chunk = try await bytes?.next() else { return .lost(nil, retryAfter: nil) }
+                parser.append(chunk)
+            }
+        } catch let error as WebServiceError where error.transientStatus != nil && reconnection.delays != nil {
+            return .lost(error, retryAfter: error.retryAfter(now: service.clock.date))
+        } catch let error as URLError where error.code != .cancelled {
+            return .lost(error, retryAfter: nil)
+        }
+    }
+
+    /// Opens a connection.
+    ///
+    /// - Returns: The body; `nil` if the server ends the stream with the status 204.
+    private mutating func open() async throws -> ResponseBody? {
+        if reconnection.delays != nil, !request.content.isReplayable {
+            throw WebServiceError.bodyNotReplayable(request)
+        }
+        let task = first.take() ?? SessionTask(service, request)
+        if let start { task.context.start = start }
+        defer { start = task.context.start }
+        task.configure { request in
+            // No other media type is accepted, so a default of the service for JSON must not apply.
+            if request.headers[.accept]?.contains("text/event-stream") != true {
+                request.headers[.accept] = "text/event-stream"
+            }
+            if request.headers[.cacheControl] == nil { request.headers[.cacheControl] = "no-store" }
+            if !parser.fieldID.isEmpty { request.headers["Last-Event-ID"] = parser.fieldID }
+        }
+        let response = try await task.stream().value
+        guard response.status != 204 else { return nil }
+        let type = response.response.header(.contentType) ?? ""
+        guard MediaType.matches(type, pattern: "text/event-stream") else {
+            throw WebServiceError(
+                .unexpectedContentType, "the media type '\(MediaType.essence(type))' is not text/event-stream",
+                request: request, response: response.response)
+        }
+        return response.body
+    }
+
+    private static func endedEarly(_ error: (any Error)?, _ request: Request) -> WebServiceError {
+        WebServiceError(
+            .streamEndedEarly, "the event stream ended before its terminating event", request: request,
+            underlying: error)
+    }
+}

@@ -1,0 +1,164 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceMocking
+
+@testable import WebServiceCore
+
+/// The recorder of an exchange, with a clock under the control of the test.
+@Suite("Exchange log", .permit)
+struct ExchangeLogTests {
+    private let clock = ManualTimekeeper()
+
+    private func context(_ timekeeper: (any Timekeeper)? = nil) -> ExchangeContext {
+        WebService(baseURLString: "", passthroughDelegate: nil, timekeeper: timekeeper ?? clock).GET("/").context
+    }
+
+    @Test("An exchange sends at most 100 requests", .covers("H-17"))
+    func requestLimit() throws {
+        let log = context()
+        let request = try Request(url: "https://h/").encode()
+        for _ in 0..<SessionTask.maximumAttempts { try log.willSend(request, SessionReply()) }
+        #expect { try log.willSend(request, SessionReply()) } throws: {
+            ($0 as? WebServiceError)?.code == .tooManyAttempts
+        }
+        #expect(log.record.attempts == SessionTask.maximumAttempts)
+    }
+
+    @Test(
+        "An interruption ends the attempt in flight and does not change an attempt that has ended",
+        arguments: [false, true])
+    func interruptedAttempt(isInFlight: Bool) throws {
+        let log = context()
+        log.begin()
+        let request = try Request(url: "https://h/").encode()
+        try log.willSend(request, SessionReply())
+        clock.advance(by: .seconds(1))
+        log.didReceive(.success(Response(body: Data(), source: .mock)), nil, SessionReply())
+        clock.advance(by: .seconds(1))
+        if isInFlight { try log.willSend(request, SessionReply()) }
+        clock.advance(by: .seconds(1))
+        log.end(.failure(TestError()))
+        let attempts = log.record.timeline.events
+        #expect(attempts.map(\.start) == (isInFlight ? [.zero, .seconds(2)] : [.zero]))
+        #expect(attempts.map(\.duration) == (isInFlight ? [.seconds(1), .seconds(1)] : [.seconds(1)]))
+        #expect(attempts.last?.detail == (isInFlight ? "TestError" : ""))
+    }
+
+    @Test("Attempts and other events at the same instant keep their order")
+    func simultaneousEvents() throws {
+        let log = context()
+        log.begin()
+        let request = try Request(url: "https://h/").encode()
+        for _ in 0..<2 {
+            try log.willSend(request, SessionReply())
+            log.didReceive(.success(Response(body: Data(), source: .mock)), nil, SessionReply())
+            log.record(.redirect)
+        }
+        #expect(log.record.timeline.events.map(\.kind) == [.attempt, .redirect, .attempt, .redirect])
+    }
+
+    @Test("The time of an event is not before that of the previous one, also if another thread read the clock earlier")
+    func lateEvents() {
+        let exchange = ObservedExchange(
+            id: 1, parent: nil, request: nil, type: nil, isComposite: false, date: Date(timeIntervalSince1970: 0))
+        var queue = EventQueue(exchange, [], start: 10)
+        let events = ([10, 15, 12, 16, 3] as [UInt64]).map { instant in
+            defer { _ = queue.next() }
+            return queue.add(.created, at: instant)?.event.nanoseconds
+        }
+        #expect(events == [0, 5, 5, 6, 6])
+    }
+
+    @Test("A request that is about to be sent when the exchange ends is not reported to observers")
+    func lateAttempt() throws {
+        let log = context()
+        let recorder = EventRecorder()
+        log.begin()
+        log.observe(by: [recorder], Request(url: "https://h/"))
+        log.end(.failure(TestError()))
+        let request = try Request(url: "https://h/").encode()
+        #expect { try log.willSend(request, SessionReply()) } throws: { ($0 as? URLError)?.code == .cancelled }
+        #expect(recorder.lines().count == 2)
+        #expect(recorder.lines().last?.hasPrefix("ended") == true)
+    }
+
+    @Test("The dates of a task that was not resumed are those of the service's clock", .covers("M-333"))
+    func datesWithoutResume() {
+        let date = Date(timeIntervalSince1970: 1_000)
+        let log = context(TestTimekeeper(clock, date: { date }))
+        log.mark(.updateUIStart, at: clock.instant)
+        clock.advance(by: .seconds(2))
+        log.mark(.updateUIEnd, at: clock.instant)
+        #expect(log.record.metrics.updateUIStart == date)
+        #expect(log.record.metrics.updateUIEnd == date.addingTimeInterval(2))
+    }
+
+    @Test("An exchange that ends without a request has no end of a response")
+    func nothingSent() {
+        let log = context()
+        log.begin()
+        log.end(.failure(TestError()))
+        #expect(log.record.metrics.responseEnd == nil)
+    }
+
+    @Test("The account of an exchange is the first value that each owner provides")
+    func account() {
+        let (one, other) = (NSObject(), NSObject())
+        let log = context()
+        #expect(log.account(ObjectIdentifier(one), .afterLogOuts(1)) == .afterLogOuts(1))
+        #expect(log.account(ObjectIdentifier(one), .named(nil)) == .afterLogOuts(1))
+        #expect(log.account(ObjectIdentifier(other), .named([3])) == .named([3]))
+    }
+}
+
+/// The permission to send of an exchange.
+@Suite("Permission to send", .permit)
+struct PermissionTests {
+    private let context = WebService.make().GET("/x").context
+    private let sent = Collected<Int>()
+
+    private var heldCount: Int {
+        context.state.withLock { if case .held(let turns) = $0.permission { turns.count } else { 0 } }
+    }
+
+    /// Starts requests that wait one after another.
+    private func hold(_ numbers: ClosedRange<Int>) async -> [Task<Void, any Error>] {
+        context.holdRequests()
+        var requests: [Task<Void, any Error>] = []
+        for number in numbers {
+            requests.append(
+                Task {
+                    try await context.permission()
+                    sent.add(number)
+                })
+            await eventually { heldCount == requests.count }
+        }
+        return requests
+    }
+
+    @Test("A suspended exchange holds its requests, and grants them in order")
+    func held() async throws {
+        try await context.permission()
+        let requests = await hold(1...3)
+        context.holdRequests()
+        #expect(context.holdsRequests == true)
+        #expect(sent.values.isEmpty)
+        for (turn, request) in zip(context.grantPermission(), requests) {
+            turn.set(true)
+            try await request.value
+        }
+        #expect(sent.values == [1, 2, 3])
+        #expect(context.holdsRequests == false)
+        try await context.permission()
+    }
+
+    @Test("An exchange that has ended sends no request that was held")
+    func ended() async throws {
+        let requests = await hold(1...1)
+        context.end(.failure(TestError()))
+        await #expect { try await requests[0].value } throws: { ($0 as? URLError)?.code == .cancelled }
+        #expect(context.grantPermission().isEmpty)
+        #expect(sent.values.isEmpty)
+    }
+}

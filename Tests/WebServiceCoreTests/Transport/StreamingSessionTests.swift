@@ -1,0 +1,139 @@
+import Dispatch
+import Foundation
+import TestSupport
+import Testing
+
+@testable import WebServiceCore
+
+/// The processing of responses that a session delivers in parts.
+@Suite("Responses of a streaming session", .permit)
+struct StreamingSessionTests {
+    private let session = HandStreamingSession()
+
+    /// Returns the exchange of a stream and its body.
+    private func stream(
+        bufferSize: Int = 256, decoder: (any ContentDecoder)? = nil
+    ) async throws -> (HandStreamingSession.Exchange, ResponseBody) {
+        let session = HandStreamingSession()
+        let task = WebService.make(session).GET("/x").stream(bufferSize: bufferSize)
+        async let response = task.value
+        let exchange = await session.exchanges.wait()[0]
+        try exchange.receive(status: 200, decoder: decoder)
+        return (exchange, try await response.body)
+    }
+
+    @Test("A session is continued only by the first read after a pause")
+    func continuation() async throws {
+        let (exchange, body) = try await stream(bufferSize: 4)
+        var iterator = body.makeAsyncIterator()
+        #expect(try exchange.receive("abcd") == .more)
+        #expect(try exchange.receive("efgh") == .pause)
+        #expect(try await iterator.next() == Data("abcd".utf8))
+        #expect(exchange.log == ["resume", "receiveMore"])
+        #expect(try exchange.receive("efgh") == .more)
+        #expect(try await iterator.next() == Data("efgh".utf8))
+        #expect(exchange.log == ["resume", "receiveMore"])
+        exchange.complete()
+        #expect(try await iterator.next() == nil)
+    }
+
+    /// A decoder that returns its input and rejects its end.
+    private struct TruncatedDecoder: ContentDecoder {
+        func decodeBytes(
+            _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
+        ) throws -> Int {
+            try append(bytes)
+            return bytes.count
+        }
+
+        func finish() throws { throw URLError(.cannotDecodeContentData) }
+    }
+
+    @Test("A stream whose compressed body is truncated ends with an error after its bytes", .covers("C-44"))
+    func truncated() async throws {
+        let (exchange, body) = try await stream(decoder: TruncatedDecoder())
+        _ = try exchange.receive("abcd")
+        exchange.complete()
+        var received = Data()
+        let error = await #expect(throws: URLError.self) {
+            for try await bytes in body { received += bytes }
+        }
+        #expect(error?.code == .cannotDecodeContentData)
+        #expect(received == Data("abcd".utf8))
+    }
+
+    @Test("A progress handler that is added after resume() is called from then on", .covers("M-331"))
+    func lateProgress() async throws {
+        let task = WebService.make(session).GET("/x").data().resume()
+        let exchange = await session.exchanges.wait()[0]
+        try exchange.receive(status: 200)
+        _ = try exchange.receive("abc")
+        let progress = Collected<Int64>()
+        task.onProgress { progress.add($0.bytesReceived) }
+        _ = try exchange.receive("de")
+        #expect(await progress.wait() == [5])
+        exchange.complete()
+        #expect(try await task.value == Data("abcde".utf8))
+    }
+
+    @Test("A progress handler that is added to a streamed request before its head is called", .covers("M-331"))
+    func lateProgressOfUpload() async throws {
+        let task = WebService.make(session).POST("/x").setBody(Data(count: 4)).stream().resume()
+        let exchange = await session.exchanges.wait()[0]
+        let progress = Collected<Int64>()
+        task.onProgress { progress.add($0.bytesSent) }
+        exchange.receiver.didSend(3, of: 4)
+        #expect(await progress.wait() == [3])
+        task.cancel()
+        exchange.complete()
+    }
+
+    /// A decoder that reports the progress of the request on another thread while it decodes.
+    private struct ConcurrentDecoder: ContentDecoder {
+        let report: @Sendable () -> Void
+
+        func decodeBytes(
+            _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
+        ) throws -> Int {
+            let isDone = DispatchSemaphore(value: 0)
+            Thread.detachNewThread {
+                report()
+                isDone.signal()
+            }
+            guard isDone.wait(timeout: .now() + 20) == .success else { throw URLError(.timedOut) }
+            try append(bytes)
+            return bytes.count
+        }
+
+        func finish() throws {}
+    }
+
+    @Test("A body is decoded without a lock that other threads need", .covers("H-330"))
+    func decodingWithoutLock() async throws {
+        let task = WebService.make(session).GET("/x").onProgress { _ in }.data().resume()
+        let exchange = await session.exchanges.wait()[0]
+        let receiver = exchange.receiver
+        try exchange.receive(status: 200, decoder: ConcurrentDecoder { receiver.didSend(1, of: 2) })
+        _ = try exchange.receive("abc")
+        exchange.complete()
+        #expect(try await task.value == Data("abc".utf8))
+    }
+
+    @Test("The code that follows a redirect does not run on the queue of the session")
+    func redirect() async throws {
+        let key = DispatchSpecificKey<Bool>()
+        let queue = DispatchQueue(label: "session")
+        queue.setSpecific(key: key, value: true)
+        let isOnQueue = Collected<Bool>()
+        let session = HandStreamingSession { isOnQueue.add(DispatchQueue.getSpecific(key: key) ?? false) }
+        let exchange = Exchange(stages: Stages(session: session), context: WebService.make().GET("/x").context)
+        let work = Task { try await exchange.response(to: Request(url: "https://h/x")) }
+        let first = await session.exchanges.wait()[0]
+        queue.async {
+            try? first.receive(status: 302, fields: "Location: /y\r\n")  // the receiver throws no error
+            first.complete()
+        }
+        #expect(await isOnQueue.wait(for: 2) == [false, false])
+        work.cancel()
+    }
+}
