@@ -12,14 +12,14 @@ final class DownloadRun: Prelude {
     private let task: SessionTask
     private let request: Request
     private let options: DownloadOptions
-    private let answer: Answer<DownloadedFile>
+    private let outcome: TypedResult<DownloadedFile>
     private let isOver = Once<Bool>()
 
-    init(_ task: SessionTask, _ request: Request, _ options: DownloadOptions, _ answer: Answer<DownloadedFile>) {
+    init(_ task: SessionTask, _ request: Request, _ options: DownloadOptions, _ outcome: TypedResult<DownloadedFile>) {
         self.task = task
         self.request = request
         self.options = options
-        self.answer = answer
+        self.outcome = outcome
     }
 
     /// Starts the download, at the first `resume()` of the task.
@@ -31,7 +31,7 @@ final class DownloadRun: Prelude {
         let work = Task(executorPreference: task.context.clock.executor) {
             let result = await self.result()
             self.isOver.set(true)
-            self.answer.set(result)
+            self.outcome.set(result)
             self.task.complete(result.map(\.response))
         }
         task.attach(work)

@@ -105,11 +105,11 @@ extension SessionTask {
     /// Its ``DownloadTransfer`` reads the bytes and the state that an earlier download left
     /// (``PartFile``). ``DownloadPlan`` decides whether the request asks for the remaining bytes.
     private func download(_ options: DownloadOptions) -> TypedTask<DownloadedFile> {
-        let answer = Answer<DownloadedFile>()
+        let outcome = TypedResult<DownloadedFile>()
         shared.withLock { state in
-            state.drive { task, request in DownloadRun(task, request, options, answer).start() }
+            state.drive { task, request in DownloadRun(task, request, options, outcome).start() }
         }
-        return typed(ResponseRules(.any)) { _ in try answer.value }
+        return typed(ResponseRules(.any)) { _ in try outcome.value }
     }
 }
 

@@ -11,23 +11,29 @@ extension ExchangeContext {
 
     // MARK: Stages
 
-    /// Records `resume()`.
-    func begin() {
+    /// Records `resume()`, unless it was recorded.
+    ///
+    /// - Parameter source: The request of the task, unless something else provides the result.
+    func begin(_ source: ExchangeLog.Record.Source? = nil) {
         let (now, date) = (clock.now, clock.date)
-        state.withLock { state in
+        let replaced = state.withLock { state in
+            defer { state.record.source = source ?? state.record.source }
+            guard state.record.metrics.origin == nil else { return state.record.source }
             state.start = state.start ?? (clock.isInjected ? TaskClock.system.now : now)
             state.record.metrics.begin(at: now, date)
+            return state.record.source
         }
+        withExtendedLifetime(replaced) {}
     }
 
-    /// Encodes a request and records it.
+    /// Encodes a request, and records it and `resume()`.
     func encode(_ request: Request) throws(WebServiceError) -> EncodedRequest {
         do throws(WebServiceError) {
             let encoded = try request.encode()
-            state.withLock { $0.record.source = .encoded(encoded) }
+            begin(.encoded(encoded))
             return encoded
         } catch {
-            state.withLock { $0.record.source = error.request.map { .unencodable($0) } }
+            begin(error.request.map { .unencodable($0) })
             throw error
         }
     }
@@ -51,7 +57,8 @@ extension ExchangeContext {
             let abandoned = state.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
             state.record.begin(request, at: now)
             let permit = ExchangeLog.Permit(
-                isObserved: state.queue != nil, streamedBodyLimit: state.queue?.streamedBodyLimit ?? 0)
+                isObserved: state.queue != nil, streamedBodyLimit: state.queue?.streamedBodyLimit ?? 0,
+                bufferSize: state.bufferSize, batchSize: state.batchSize)
             return (permit, replaced, abandoned.or(state.queue?.start(state.record.attempts, request, at: now)))
         }
         withExtendedLifetime(replaced) {}

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -16,6 +17,8 @@ final class ExchangeContext: Sendable {
     /// Only the task of a typed request also retains the `WebService` (`TaskOwner`).
     let service: any PipelineSource
     let state = Mutex(State())
+    /// Whether the progress has a receiver. Most exchanges have none, and report it often.
+    private let reportsProgress = Atomic(false)
 
     struct State {
         var record = ExchangeLog.Record()
@@ -168,12 +171,14 @@ final class ExchangeContext: Sendable {
             return (relay, true)
         }
         relay.add(handler)
+        reportsProgress.store(true, ordering: .releasing)
         return isNew ? relay : nil
     }
 
     /// Reports progress to the handlers that were added so far, also during the attempt. Called on
     /// the threads of sessions.
     func report(_ progress: TransferProgress) {
+        guard reportsProgress.load(ordering: .acquiring) else { return }
         let (relay, listener) = state.withLock { ($0.progress, $0.progressListener) }
         relay?.update(progress)
         listener?(progress)
@@ -182,6 +187,7 @@ final class ExchangeContext: Sendable {
     /// Passes the progress on. Called before `resume()`.
     func forwardProgress(to listener: @escaping ProgressRelay.Handler) {
         state.withLock { $0.progressListener = listener }
+        reportsProgress.store(true, ordering: .releasing)
     }
 
     /// The progress relay; `nil` if there are no observers.

@@ -27,6 +27,9 @@ enum ExchangeLog {
         var isObserved: Bool
         /// The number of bytes of a streamed body that the observers receive.
         var streamedBodyLimit = 0
+        /// See ``ExchangeContext/bufferSize`` and ``ExchangeContext/batchSize``.
+        var bufferSize: Int?
+        var batchSize = 1
     }
 
     /// One request that was sent, and its result.

@@ -56,7 +56,7 @@ final class ResponseStream: BodyReceiver {
         self.request = request
         self.source = source
         self.bufferSize = bufferSize
-        batchSize = context.batchSize
+        batchSize = permit.batchSize
         self.context = context
         (isObserved, streamedBodyLimit) = (permit.isObserved, permit.streamedBodyLimit)
         state = Mutex(State(completion: completion, progress: TransferProgress(beginning: request)))

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 #if canImport(FoundationNetworking)
 public import FoundationNetworking
@@ -21,7 +22,7 @@ public final class ResponseHead: Sendable {
     public let status: Int
 
     private let content: Content
-    private let built = Mutex<HTTPURLResponse?>(nil)
+    private let built = AtomicLazyReference<HTTPURLResponse>()
 
     /// Creates a head from its bytes (RFC 9112, sections 4 and 5).
     ///
@@ -117,13 +118,7 @@ public final class ResponseHead: Sendable {
         case .foundation(let response):
             return response
         case .bytes(let bytes, let url):
-            if let response = built.withLock({ $0 }) { return response }
-            guard let response = makeURLResponse(bytes, url) else { return nil }
-            return built.withLock { built in
-                if let built { return built }
-                built = response
-                return response
-            }
+            return built.load() ?? makeURLResponse(bytes, url).map { built.storeIfNil($0) }
         }
     }
 

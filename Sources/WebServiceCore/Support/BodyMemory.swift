@@ -25,9 +25,12 @@ final class BodyMemory: Sendable {
         length > largest ? length : max(1, (length + unit - 1) / unit) * unit
     }
 
+    /// The system reuses the memory of small bodies itself.
+    private static func isPooled(_ capacity: Int) -> Bool { capacity > unit && capacity <= largest }
+
     /// Returns memory of a ``capacity(for:)``; `nil` if none is available.
     func take(_ capacity: Int) -> UnsafeMutableRawPointer? {
-        guard capacity <= Self.largest else { return malloc(capacity) }
+        guard Self.isPooled(capacity) else { return malloc(capacity) }
         let known = state.withLock { state -> UInt? in
             guard let address = state.free[capacity / Self.unit].popLast() else { return nil }
             state.kept -= capacity
@@ -38,8 +41,9 @@ final class BodyMemory: Sendable {
 
     /// Returns memory to the pool.
     func give(_ memory: UnsafeMutableRawPointer, _ capacity: Int) {
+        guard Self.isPooled(capacity) else { return free(memory) }
         let isKept = state.withLock { state in
-            guard capacity <= Self.largest, state.kept + capacity <= Self.limit else { return false }
+            guard state.kept + capacity <= Self.limit else { return false }
             state.free[capacity / Self.unit].append(UInt(bitPattern: memory))
             state.kept += capacity
             return true

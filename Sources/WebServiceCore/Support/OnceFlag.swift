@@ -1,14 +1,13 @@
+import Synchronization
+
 /// A flag that can be set once.
 final class OnceFlag: Sendable {
-    private let value = Mutex(false)
+    private let value = Atomic(false)
 
-    var isSet: Bool { value.withLock { $0 } }
+    var isSet: Bool { value.load(ordering: .acquiring) }
 
     /// - Returns: Whether this call set the flag.
     func set() -> Bool {
-        value.withLock { value in
-            defer { value = true }
-            return !value
-        }
+        !value.exchange(true, ordering: .acquiringAndReleasing)
     }
 }

@@ -132,7 +132,7 @@ struct HandlerChain: Sendable {
         case collectMetrics([MetricsHandler], isFirst: Bool, spent: [Handler])
         /// No step. The handlers that have run are returned, so that they are released outside the
         /// lock.
-        case rest(spent: [Handler])
+        case rest(isDrained: Bool, spent: [Handler])
     }
 
     private var handlers: [Handler] = []
@@ -225,7 +225,7 @@ struct HandlerChain: Sendable {
             }
             return .collectMetrics(metricsHandlers, isFirst: !hasCollectedMetrics, spent: spent)
         }
-        return .rest(spent: spent)
+        return .rest(isDrained: true, spent: spent)
     }
 
     /// Returns the next handler if it runs on the main actor; otherwise returns `nil` and leaves it

@@ -10,6 +10,7 @@ extension SessionTask {
     /// handler pool.
     func start(_ start: TaskState.Start) {
         if let driver = start.driver {
+            context.begin()
             driver(self, start.request)
         } else {
             send(start.request, over: makeExchange(for: start.request))
@@ -18,20 +19,31 @@ extension SessionTask {
 
     /// Does the same as ``start(_:)``, but sends a request that runs no custom code in the calling
     /// Swift task, and returns when the exchange has ended.
-    func startInPlace(_ start: TaskState.Start) async {
-        if let driver = start.driver { return driver(self, start.request) }
+    ///
+    /// - Returns: Whether all handlers have run.
+    func startInPlace(_ start: TaskState.Start) async -> Bool {
+        guard start.driver == nil else {
+            self.start(start)
+            return false
+        }
         let request = start.request
         let exchange = makeExchange(for: request)
-        guard !exchange.stages.runsCustomCode(for: request) else { return send(request, over: exchange) }
+        guard !exchange.stages.runsCustomCode(for: request) else {
+            send(request, over: exchange)
+            return false
+        }
         scheduleDeadline(request.options.requestDeadline)
         let result = await Result.catching { try await exchange.response(to: request) }
-        if settle(result)?.runsHandlers == true { await runHandlers(isAwaiting: true) }
+        return settle(result)?.runsHandlers == true ? await runHandlers(isAwaiting: true) : false
     }
 
     private func makeExchange(for request: Request) -> Exchange {
         let stages = service.stages
         observe(stages.delegateReference)
-        if !stages.observers.isEmpty { context.observe(by: stages.observers, request, isComposite: false) }
+        if !stages.observers.isEmpty {
+            context.begin()
+            context.observe(by: stages.observers, request, isComposite: false)
+        }
         return Exchange(stages: stages, context: context)
     }
 
@@ -78,6 +90,14 @@ extension SessionTask {
     /// Returns the response of a completed task.
     func response() throws -> Response {
         guard let result else { throw URLError(.unknown) }  // unreachable: callers wait for completion
+        return try result.get()
+    }
+
+    /// Returns the response of a completed task without handlers, unless the delegate rejected it.
+    func acceptedResponse() throws -> Response {
+        let (result, rejection) = shared.withLock { ($0.result, $0.rejection) }
+        if let rejection { throw rejection }
+        guard let result else { throw URLError(.unknown) }  // unreachable, as above
         return try result.get()
     }
 

@@ -62,32 +62,35 @@ extension SessionTask {
     ///
     /// - Parameter isAwaiting: Whether an awaiting Swift task is the caller. It runs on Swift's
     ///   cooperative thread pool, which custom closures must not block.
-    func runHandlers(isAwaiting: Bool = false) async {
+    /// - Returns: Whether all handlers have run.
+    @discardableResult
+    func runHandlers(isAwaiting: Bool = false) async -> Bool {
         let (context, track, step) = shared.withLock { state in
             let track = state.chain.pickUp()
             return (Context(state), track, state.nextStep(on: track))
         }
-        await runHandlers(from: step, on: track, context, isAwaiting: isAwaiting)
+        return await runHandlers(from: step, on: track, context, isAwaiting: isAwaiting)
     }
 
     private func runHandlers(
         from first: HandlerChain.Step, on start: Track, _ initial: Context, isAwaiting: Bool
-    ) async {
+    ) async -> Bool {
         var (context, track, step) = (initial, start, first)
         while true {
             switch step {
-            case .rest:
-                return
+            case .rest(let isDrained, _):
+                return isDrained
             case .run(let handler) where isAwaiting && !handler.isOwnStep:
                 Task(executorPreference: self.context.clock.executor) { [context, track, step] in
                     await self.runHandlers(from: step, on: track, context, isAwaiting: false)
                 }
-                return
+                return false
             case .wait(let prelude):
                 await prelude.delivered()
             case .validate:
-                if let rejected = rejectedByDelegate(context) {
-                    track = .failure(rejected)
+                if let rejection = rejectedByDelegate(context) {
+                    shared.withLock { $0.rejection = rejection }
+                    track = .failure(rejection)
                     report(track, context)
                 }
             case .run(.mainStep(let main)) where !main.applies():

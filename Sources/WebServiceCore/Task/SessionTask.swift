@@ -78,7 +78,7 @@ public final class SessionTask: Sendable {
     /// steps without custom closures. This avoids waking another thread.
     func finished() async {
         await withTaskCancellationHandler {
-            if let start = resumed() { await startInPlace(start) }
+            if let start = resumed(), await startInPlace(start) { return }
             if shared.withLock({ $0.chain.isDrained }) { return }
             await withCheckedContinuation { continuation in
                 let wake: @Sendable (StepInput) -> (any Error)? = { _ in
@@ -102,9 +102,7 @@ public final class SessionTask: Sendable {
         }
         for turn in held { turn.set(true) }
         switch consume action {
-        case .start(let start):
-            context.begin()
-            return start
+        case .start(let start): return start
         case .runHandlers: scheduleHandlers()
         case .none: break
         }

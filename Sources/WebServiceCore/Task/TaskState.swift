@@ -36,6 +36,8 @@ struct TaskState: Sendable {
     /// Provides the result in place of the pipeline; `nil` if the task sends its request itself.
     private var driver: Driver?
     var recordsHandlers = false
+    /// The error of the delegate that rejected the result.
+    var rejection: (any Error)?
     var chain = HandlerChain()
     private var delegateReference: DelegateReference?
     private var steps = Steps()
@@ -252,7 +254,7 @@ struct TaskState: Sendable {
     /// Returns the next step for the caller that runs the handlers. A suspended task rests after
     /// the current handler.
     mutating func nextStep(on track: borrowing Track) -> HandlerChain.Step {
-        let step = isSuspended ? .rest(spent: []) : chain.next(on: track)
+        let step = isSuspended ? .rest(isDrained: false, spent: []) : chain.next(on: track)
         if case .rest = step { chain.release(copy track) }
         return step
     }

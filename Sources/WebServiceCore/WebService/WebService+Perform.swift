@@ -28,17 +28,17 @@ extension WebService {
     public func perform<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
-        let answer = Answer<Request.Output>()
+        let outcome = TypedResult<Request.Output>()
         let task = SessionTask(core) { [core] task in
             let id = core.observe(task, Request.self)
             core.begin(
-                id, request, core.configuration.typed, key.map(RequestKey.init), duplicates, task, answer)
+                id, request, core.configuration.typed, key.map(RequestKey.init), duplicates, task, outcome)
         }
         let rules = ResponseRules(.any)
         return TypedTask(task, rules, isOwn: true, owner: TaskOwner(self)) { input in
             Result {
                 _ = try rules.accept(input)
-                return try answer.value
+                return try outcome.value
             }
         }
     }
@@ -92,7 +92,7 @@ extension ServiceCore {
     ///   - otherwise: Handles a failed flight in place of the task; `nil` for none.
     func begin<Request: ServiceRequest>(
         _ id: UInt64, _ request: Request, _ typed: TypedConfiguration, _ key: RequestKey?, _ mode: DuplicateMode,
-        _ task: SessionTask, _ answer: Answer<Request.Output>,
+        _ task: SessionTask, _ outcome: TypedResult<Request.Output>,
         otherwise: (@Sendable (RequestRegistry.Delivery) -> Void)? = nil
     ) {
         guard let endpoint = typed.endpoints.first(where: { $0.supports(request) }) else {
@@ -115,7 +115,7 @@ extension ServiceCore {
                 otherwise(delivery)
                 return false
             }
-            return answer.take(delivery, task, isJoined: delivery.id != flight.id)
+            return outcome.take(delivery, task, isJoined: delivery.id != flight.id)
         }
         switch registry.enter(flight, mode, waiter) {
         case .starts(let last):

@@ -38,15 +38,15 @@ extension WebService {
         _ request: Request, _ maximumAge: Duration?, _ dependency: StorageReadDependency,
         _ transform: @escaping @Sendable (SourcedValue<Request.Output>) -> Value
     ) -> TypedTask<Value> {
-        let answer = Answer<SourcedValue<Request.Output>>()
+        let outcome = TypedResult<SourcedValue<Request.Output>>()
         let task = SessionTask(core) { [core] task in
-            core.beginRead(of: request, maximumAge, dependency, task, answer)
+            core.beginRead(of: request, maximumAge, dependency, task, outcome)
         }
         let step: @Sendable (StepInput) -> Result<Value, any Error> = { input in
             Result {
                 if let failure = input.failure { throw failure }
                 if dependency.isOver?() == true { throw URLError(.cancelled) }
-                return transform(try answer.value)
+                return transform(try outcome.value)
             }
         }
         if dependency.isOver == nil {
@@ -152,16 +152,15 @@ extension WebService {
         _ key: StorageKey?, from storages: [any ResponseStorage], _ typed: TypedConfiguration,
         _ body: @escaping @Sendable (any ResponseStorage) async throws -> Void
     ) async throws {
-        let failure = Answer<Void>()
-        failure.set(.success(()))
+        let failure = Mutex<(any Error)?>(nil)  // of the first storage that fails
         try await typed.order.makeChange(key, core.clock) {
             for storage in storages.reversed() {
                 do { try await body(storage) } catch {
                     typed.report(.remove, key.map { StoragePlace(storage: storage, key: $0) }, storage, error)
-                    failure.set(.failure(error))
+                    failure.withLock { $0 = error }
                 }
             }
         }
-        try failure.value
+        if let error = failure.withLock(\.self) { throw error }
     }
 }

@@ -9,7 +9,7 @@ extension ServiceCore {
     /// Starts the read of a task when it is first resumed.
     func beginRead<Request: StorableRequest>(
         of request: Request, _ maximumAge: Duration?, _ dependency: StorageReadDependency, _ task: SessionTask,
-        _ answer: Answer<SourcedValue<Request.Output>>
+        _ outcome: TypedResult<SourcedValue<Request.Output>>
     ) {
         let id = ExchangeContext.makeID()
         task.context.observe(by: stages.observers, nil, type: Request.self, id: id)
@@ -23,7 +23,7 @@ extension ServiceCore {
         let work = HandlerPool.startImmediately(on: clock.executor) {
             do {
                 let (value, data) = try await self.read(request, maximumAge, typed, task.context)
-                answer.set(.success(value))
+                outcome.set(.success(value))
                 task.complete(.success(Response(body: data, source: .storage, attempts: 0, age: value.age)))
             } catch {
                 task.complete(.failure(error is CancellationError ? URLError(.cancelled) : error))

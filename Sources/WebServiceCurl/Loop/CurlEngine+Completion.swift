@@ -72,8 +72,10 @@ extension CurlEngine {
     /// - Returns: Whether any exchange had ended, so others may have started.
     func completeEnded() -> Bool {
         guard !ended.isEmpty else { return false }
-        HandlerPool.shared.together {
-            for end in ended { end.exchange.transfer.complete(end.exchange.submission, end.result, end.metrics) }
+        if ended.count == 1, let end = ended.first {
+            end.complete()
+        } else {
+            HandlerPool.shared.together { for end in ended { end.complete() } }
         }
         ended.removeAll(keepingCapacity: true)
         for handle in completed { release(handle) }

@@ -48,6 +48,8 @@ final class CurlEngine {
         let exchange: CurlHandle.Exchange
         let result: Result<Headers, any Error>
         let metrics: TransportMetrics
+
+        func complete() { exchange.transfer.complete(exchange.submission, result, metrics) }
     }
 
     // MARK: Time

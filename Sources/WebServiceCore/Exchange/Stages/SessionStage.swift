@@ -42,7 +42,7 @@ struct SessionStage: Sendable {
         _ request: EncodedRequest, _ announcement: Announcement?, _ permit: ExchangeLog.Permit,
         _ context: ExchangeContext, _ reply: SessionReply
     ) -> any DataTask {
-        let bufferSize = context.bufferSize
+        let bufferSize = permit.bufferSize
         let source = session.responseSource
         guard streamingSession != nil || bufferSize != nil else {
             return session.dataTask(request: request) { data, response, error in

@@ -77,7 +77,7 @@ extension ResponseCache {
     /// - Parameter key: The key to remove, or `nil` for all.
     func removal(of key: StorageKey?) async throws {
         overtake(key)
-        let result = Answer<Void>()
+        let result = TypedResult<Void>()
         try await order.makeChange(key, clock ?? .system) { [self] in
             do {
                 if let key { try await storage.removeEntry(for: key) } else { try await storage.removeAll() }

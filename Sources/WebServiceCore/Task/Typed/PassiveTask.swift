@@ -20,7 +20,7 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     /// The task that observers and callers await.
     public let task: TypedTask<Value>
 
-    private let answer: Answer<Value>
+    private let outcome: TypedResult<Value>
     private let isComplete = Mutex(false)
 
     /// Creates a task.
@@ -33,15 +33,15 @@ public final class PassiveTask<Value: Sendable>: Sendable {
 
     /// - Parameter timekeeper: Measures the task's timeline; `nil` for the system clock.
     package init(timekeeper: (any Timekeeper)?, onCancel: (@Sendable () -> Void)? = nil) {
-        let answer = Answer<Value>()
+        let outcome = TypedResult<Value>()
         let service = timekeeper.map { PassiveService(TaskClock($0)) } ?? .shared
         let exchange = SessionTask(service) { _ in }
         exchange.attach(CancelHook(onCancel: onCancel ?? {}))
-        self.answer = answer
+        self.outcome = outcome
         task = TypedTask(exchange, ResponseRules(.any), isOwn: true) { input in
             Result {
                 if let failure = input.failure { throw failure }
-                return try answer.value
+                return try outcome.value
             }
         }
     }
@@ -56,7 +56,7 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     @discardableResult
     public func complete(_ value: Value) -> Bool {
         guard claim() else { return false }
-        answer.set(.success(value))
+        outcome.set(.success(value))
         return task.task.complete(.success(Response(body: nil, source: .owner, attempts: 0)))
     }
 

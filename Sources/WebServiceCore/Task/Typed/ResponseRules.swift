@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -27,21 +28,29 @@ final class ResponseRules: Sendable {
         }
     }
 
-    private let rules: Mutex<Rules>
+    /// The rules as they were changed; most tasks change none.
+    private final class Changes: Sendable {
+        let rules: Mutex<Rules>
+        init(_ rules: Rules) { self.rules = Mutex(rules) }
+    }
+
+    private let initial: Rules
+    private let changes = AtomicLazyReference<Changes>()
 
     init(_ statuses: Statuses = .success) {
-        rules = Mutex(Rules(statuses: statuses))
+        initial = Rules(statuses: statuses)
     }
 
     func set(_ change: (inout Rules) -> Void) {
-        rules.withLock { change(&$0) }
+        let changes = changes.load() ?? changes.storeIfNil(Changes(initial))
+        changes.rules.withLock { change(&$0) }
     }
 
     /// Returns the response if it is acceptable.
     func accept(_ input: StepInput) throws -> Response {
         if let failure = input.failure { throw failure }
         let response = try input.result.get()
-        let rules = rules.withLock { $0 }
+        let rules = changes.load()?.rules.withLock { $0 } ?? initial
         guard rules.statuses.contains(response.status) else {
             throw input.mappedError(for: response)
                 ?? input.error(

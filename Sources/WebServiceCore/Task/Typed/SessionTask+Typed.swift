@@ -72,11 +72,6 @@ extension SessionTask {
         typed { _ in }
     }
 
-    /// Returns a typed task with the response, regardless of its status.
-    func anyResponse() -> TypedTask<Response> {
-        typed(ResponseRules(.any)) { $0 }
-    }
-
     /// Returns a typed task with a step that runs no custom closure.
     func typed<Value: Sendable>(
         _ rules: ResponseRules = ResponseRules(), _ make: @escaping @Sendable (Response) throws -> Value

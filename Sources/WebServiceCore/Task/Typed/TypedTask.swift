@@ -34,7 +34,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     let rules: ResponseRules
     /// The value delivered before the result; `nil` for tasks without one.
     let early: EarlyValue<Value>?
-    private let answer = Answer<Value>()
+    private let outcome = TypedResult<Value>()
     /// Retains the service of a typed request, which may be a temporary.
     ///
     /// `nil` for other tasks, which use only the core of the service (``ExchangeContext``).
@@ -53,9 +53,9 @@ public final class TypedTask<Value: Sendable>: Sendable {
         self.rules = rules
         self.early = early
         self.owner = owner
-        let settle: @Sendable (StepInput) -> (any Error)? = { [answer, weak owner] input in
+        let settle: @Sendable (StepInput) -> (any Error)? = { [outcome, weak owner] input in
             owner?.release()
-            return answer.set(step(input), input)
+            return outcome.set(step(input), input)
         }
         task.add(.step(settle, isOwn: isOwn))
     }
@@ -73,8 +73,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
         // task-local value that marks it as part of a refresh.
         let refreshing = Refresh.current
         task.add(
-            .asyncStep { [answer] input in
-                answer.set(await Refresh.$current.withValue(refreshing) { await asyncStep(input) }, input)
+            .asyncStep { [outcome] input in
+                outcome.set(await Refresh.$current.withValue(refreshing) { await asyncStep(input) }, input)
             })
     }
 
@@ -87,9 +87,9 @@ public final class TypedTask<Value: Sendable>: Sendable {
         self.rules = rules
         early = nil
         self.owner = owner
-        let settle: @MainActor @Sendable (StepInput) -> (any Error)? = { [answer, weak owner] input in
+        let settle: @MainActor @Sendable (StepInput) -> (any Error)? = { [outcome, weak owner] input in
             owner?.release()
-            return answer.set(mainStep(input), input)
+            return outcome.set(mainStep(input), input)
         }
         task.add(.mainStep(.init(applies: { true }, isUI: false, body: settle)))
     }
@@ -116,7 +116,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     public var value: Value {
         get async throws {
             await task.finished()
-            return try answer.value
+            return try outcome.value
         }
     }
 
@@ -124,7 +124,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     public var result: Result<Value, any Error> {
         get async {
             await task.finished()
-            return answer.result
+            return outcome.result
         }
     }
 
@@ -141,12 +141,12 @@ public final class TypedTask<Value: Sendable>: Sendable {
     }
 
     /// The result; `nil` until this step has run.
-    var settled: Result<Value, any Error>? { answer.settled }
+    var settled: Result<Value, any Error>? { outcome.settled }
 
     /// Adds an observer after all handlers added so far.
     func observe(_ observer: @escaping @Sendable (Result<Value, any Error>) -> Void) -> Self {
-        let step: @Sendable (StepInput) -> (any Error)? = { [answer] _ in
-            observer(answer.result)
+        let step: @Sendable (StepInput) -> (any Error)? = { [outcome] _ in
+            observer(outcome.result)
             return nil
         }
         task.add(.step(step, isOwn: false))
@@ -158,9 +158,9 @@ public final class TypedTask<Value: Sendable>: Sendable {
         _ part: @escaping @Sendable (Result<Value, any Error>) -> Part?,
         _ observer: @escaping @MainActor @Sendable (Part) -> Void
     ) -> Self {
-        let applies: @Sendable () -> Bool = { [answer] in part(answer.result) != nil }
-        let step = Handler.MainStep(applies: applies, isUI: true) { [answer] _ in
-            if let part = part(answer.result) { observer(part) }
+        let applies: @Sendable () -> Bool = { [outcome] in part(outcome.result) != nil }
+        let step = Handler.MainStep(applies: applies, isUI: true) { [outcome] _ in
+            if let part = part(outcome.result) { observer(part) }
             return nil
         }
         task.add(.mainStep(step))
@@ -171,7 +171,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     func then<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) -> Result<Next, any Error>
     ) -> TypedTask<Next> {
-        TypedTask<Next>(task, rules, owner: owner, step: { [answer] _ in step(answer.result) })
+        TypedTask<Next>(task, rules, owner: owner, step: { [outcome] _ in step(outcome.result) })
     }
 
     /// Transforms the value and the response in the background. The response of a value that
@@ -181,8 +181,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
     ) -> TypedTask<Next> {
         TypedTask<Next>(
             task, rules, owner: owner,
-            step: { [answer] input in
-                answer.result.flatMap { value in
+            step: { [outcome] input in
+                outcome.result.flatMap { value in
                     let response = try? input.result.get()  // the error was replaced by the value
                     return Result {
                         try transform(value, response ?? Response(body: nil, source: .endpoint, attempts: 0))
@@ -196,8 +196,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
         on executor: any TaskExecutor, _ observer: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) -> Self {
         task.add(
-            .asyncStep { [answer] _ in
-                await withTaskExecutorPreference(executor) { observer(answer.result) }
+            .asyncStep { [outcome] _ in
+                await withTaskExecutorPreference(executor) { observer(outcome.result) }
                 return nil
             })
         return self
@@ -207,7 +207,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     func thenAsync<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) async -> Result<Next, any Error>
     ) -> TypedTask<Next> {
-        TypedTask<Next>(task, rules, owner: owner, asyncStep: { [answer] _ in await step(answer.result) })
+        TypedTask<Next>(task, rules, owner: owner, asyncStep: { [outcome] _ in await step(outcome.result) })
     }
 }
 
@@ -254,7 +254,7 @@ final class TaskOwner: Sendable {
     }
 }
 
-extension Answer {
+extension TypedResult {
     /// Sets the result of a step.
     ///
     /// - Returns: The error, if it originated in this step.

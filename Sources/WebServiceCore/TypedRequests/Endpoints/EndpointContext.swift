@@ -26,7 +26,8 @@ public struct EndpointContext: Sendable {
         let exchange = SessionTask(session.map(core.with) ?? core, request)
         exchange.context.setParent(id)
         flight.begin(exchange)
-        return try await exchange.anyResponse().value
+        await exchange.finished()
+        return try exchange.acceptedResponse()
     }
 
     /// Suspends the current task for a duration on the service's clock.

@@ -45,7 +45,7 @@ extension WebService {
     ) -> TypedTask<Request.Output> {
         if fetchPolicy == .cacheOnly { return stored(request, maximumAge: maximumAge).map(\.value) }
         let core = core
-        let answer = Answer<Request.Output>()
+        let outcome = TypedResult<Request.Output>()
         let early = fetchPolicy == .cacheThenServer ? EarlyValue<Request.Output>(core.clock) : nil
         let task = SessionTask(core) { task in
             let typed = core.configuration.typed
@@ -55,13 +55,13 @@ extension WebService {
                 let id = ExchangeContext.makeID()
                 core.registry.beginRead(id, task)
                 let work = Task(executorPreference: core.clock.executor) {
-                    await core.readInstead(of: delivery, request, maximumAge, typed, task, answer)
+                    await core.readInstead(of: delivery, request, maximumAge, typed, task, outcome)
                     core.registry.endRead(id)
                 }
                 task.attach(work)
             }
             core.begin(
-                id, request, typed, key.map(RequestKey.init), duplicates, task, answer,
+                id, request, typed, key.map(RequestKey.init), duplicates, task, outcome,
                 otherwise: fetchPolicy == .serverElseCache ? otherwise : nil
             )
         }
@@ -70,7 +70,7 @@ extension WebService {
         return TypedTask(task, rules, isOwn: true, owner: TaskOwner(self), early: early) { input in
             Result {
                 _ = try rules.accept(input)
-                return try answer.value
+                return try outcome.value
             }
         }
     }
@@ -94,14 +94,14 @@ extension ServiceCore {
     /// nothing is stored.
     fileprivate func readInstead<Request: StorableRequest>(
         of delivery: RequestRegistry.Delivery, _ request: Request, _ maximumAge: Duration?,
-        _ typed: TypedConfiguration, _ task: SessionTask, _ answer: Answer<Request.Output>
+        _ typed: TypedConfiguration, _ task: SessionTask, _ outcome: TypedResult<Request.Output>
     ) async {
         // The server error remains.
         guard let (stored, data) = try? await read(request, maximumAge, typed, task.context) else {  // see above
-            _ = answer.take(delivery, task, isJoined: false)
+            _ = outcome.take(delivery, task, isJoined: false)
             return
         }
-        answer.set(.success(stored.value))
+        outcome.set(.success(stored.value))
         if let exchange = delivery.exchange { task.takeOver(exchange) }
         task.complete(.success(Response(body: data, source: .storage, attempts: 0, age: stored.age)))
     }

@@ -321,12 +321,12 @@ struct RegistryTests {
     func queueOfTwoCallers() async throws {
         let seen = Collected<String>()
         let endpoint = HandEndpoint { text, _ in
-            seen.add("\(Self.caller) \(Authentication.refreshing.count)")
+            seen.add("\(Self.caller) \(Refresh.current.count)")
             return text
         }
         service.endpoints = [endpoint]
         let first = Self.$caller.withValue("first") {
-            Authentication.$refreshing.withValue([ObjectIdentifier(service)]) {
+            Refresh.$current.withValue([ObjectIdentifier(service)]) {
                 service.perform(TextRequest(), duplicates: .queue).resume()
             }
         }

@@ -1,4 +1,4 @@
-extension Answer {
+extension TypedResult {
     /// Stores the result of a flight and completes the task.
     ///
     /// - Returns: Whether this is the first result of the task.

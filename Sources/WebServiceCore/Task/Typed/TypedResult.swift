@@ -1,0 +1,41 @@
+import Foundation
+import Synchronization
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The result of a typed task or of one of its steps, set before the handlers that read it run. The
+/// first one counts.
+final class TypedResult<Value: Sendable>: Sendable {
+    private let settlement = AtomicLazyReference<Settlement>()
+
+    func set(_ result: Result<Value, any Error>) {
+        _ = settlement.storeIfNil(Settlement(result.map { $0 }))
+    }
+
+    /// The value. All readers follow the setter, so a missing result is unreachable.
+    var value: Value {
+        get throws {
+            switch settlement.load()?.result {
+            case .success(let value as Value): return value
+            case .failure(let error): throw error
+            default: throw URLError(.unknown)
+            }
+        }
+    }
+
+    /// The result; see ``value``.
+    var result: Result<Value, any Error> { Result { try value } }
+
+    /// The result; `nil` until it is set.
+    var settled: Result<Value, any Error>? { settlement.load() == nil ? nil : result }
+}
+
+/// The value is stored with any type, because each access to a generic class costs several lookups
+/// of type metadata.
+private final class Settlement: Sendable {
+    let result: Result<any Sendable, any Error>
+
+    init(_ result: Result<any Sendable, any Error>) { self.result = result }
+}
