@@ -186,7 +186,7 @@ struct InterceptorTests {
         #expect(session.exchanges.values.count == SessionTask.maximumAttempts)
     }
 
-    @Test("Without interceptors, a response is handled synchronously in the completion of the session")
+    @Test("Without interceptors, an exchange over a synchronous session ends within resume()")
     func noTask() {
         let task = WebService.make(session).GET("/x")
         task.resume()
