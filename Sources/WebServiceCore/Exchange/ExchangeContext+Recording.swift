@@ -33,7 +33,7 @@ extension ExchangeContext {
             begin(.encoded(encoded))
             return encoded
         } catch {
-            begin(error.request.map { .unencodable($0) })
+            begin(error.request.map { .unencoded($0) })
             throw error
         }
     }

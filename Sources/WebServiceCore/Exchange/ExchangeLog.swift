@@ -107,7 +107,7 @@ enum ExchangeLog {
         /// The request of the task, as it was before the interceptors.
         enum Source: Sendable {
             case encoded(EncodedRequest)
-            indirect case unencodable(Request)  // boxed to keep the record small
+            indirect case unencoded(Request)  // boxed to keep the record small
         }
 
         var source: Source?
@@ -128,7 +128,7 @@ enum ExchangeLog {
         var request: Request? {
             switch source {
             case .encoded(let encoded): encoded.source
-            case .unencodable(let request): request
+            case .unencoded(let request): request
             case nil: nil
             }
         }

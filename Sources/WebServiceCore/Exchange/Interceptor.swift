@@ -15,9 +15,10 @@
 /// service.interceptors = [Stopwatch(), .retry()]
 /// ```
 /// The interceptors of the service precede those of the request; the first one of a list wraps all
-/// that follow (`Exchange.swift`). Each exchange runs its interceptors in one Swift task, which is
-/// cancelled with the exchange. An interceptor may call `next` any number of times, one call after
-/// another. Several exchanges call it concurrently.
+/// that follow (`Exchange.swift`). Each exchange runs its interceptors in one Swift task on the
+/// handler pool, whose threads may block (`Documentation/Concurrency.md`). The Swift task is
+/// cancelled with the exchange, which does not wait for it. An interceptor may call `next` any
+/// number of times, one call after another. Several exchanges call it concurrently.
 ///
 /// To test an interceptor, install it in a service over a `MockSession`.
 public protocol Interceptor: Sendable {

@@ -21,7 +21,8 @@ public protocol Observer: Sendable {
     /// occurred. Events of different exchanges are delivered concurrently. Each observer of the
     /// service receives an event before the next event of the exchange is delivered.
     ///
-    /// Called without a lock, usually on the thread on which the event occurred: any thread,
+    /// Called without a lock, usually on the thread on which the event occurred
+    /// (`Documentation/Concurrency.md`): any thread,
     /// including the main thread if a task is resumed there, but never on the event loop of a
     /// session. An observer can use the service and its tasks, for example to cancel one. A slow
     /// observer delays only the exchange of the event. It must not wait for that exchange.

@@ -49,14 +49,20 @@ extension SessionTask {
 
     private func send(_ request: Request, over exchange: Exchange) {
         scheduleDeadline(request.options.requestDeadline)  // a delegate may block
-        let work = HandlerPool.startImmediately(on: context.clock.executor) { [self] in
+        let run: @Sendable () async -> Void = { [self] in
             let result = await Result.catching { try await exchange.response(to: request) }
             guard settle(result)?.runsHandlers == true else { return }
             // A session may complete synchronously, within `resume()`.
             if HandlerPool.isCurrent { await runHandlers() } else { scheduleHandlers() }
         }
-        // The end of the context ends the exchange, unless custom code is running.
-        if exchange.stages.runsCustomCode(for: request) { attach(work) }
+        guard exchange.stages.runsCustomCode(for: request) else {
+            HandlerPool.startImmediately(on: context.clock.executor, run)
+            return
+        }
+        // Custom code does not run on the calling thread, and is cancelled if it is still running
+        // at the end. Without it, the end of the context ends the exchange.
+        context.begin(.unencoded(request))
+        attach(Task(executorPreference: context.clock.executor, operation: run))
     }
 
     /// Sets the delegate for the handlers of the task.

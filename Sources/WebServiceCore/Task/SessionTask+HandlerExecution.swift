@@ -148,11 +148,8 @@ extension SessionTask {
     private func runAsync(
         _ step: @escaping @Sendable (StepInput) async -> (any Error)?, _ input: StepInput
     ) async -> (any Error)? {
-        let (task, isCancelled) = shared.withLock { state in
-            let task = Task(executorPreference: context.clock.executor) { await step(input) }
-            return (task, state.setRunningStep(task))
-        }
-        if isCancelled { task.cancel() }
+        let task = Task(executorPreference: context.clock.executor) { await step(input) }
+        if shared.withLock({ $0.setRunningStep(task) }) { task.cancel() }
         let error = await task.value
         shared.withLock { _ = $0.setRunningStep(nil) }
         return error

@@ -15,11 +15,11 @@ public import FoundationNetworking
 ///   (``WebServiceError/Code/deadline``) or ``cancel()`` (`URLError.cancelled`), whichever occurs
 ///   first.
 /// - Handlers run in the order in which they were added, one at a time, each at most once,
-///   including handlers added after the result. Background handlers run on a concurrent pool, never
+///   including handlers added after the result. Background handlers run on the handler pool, never
 ///   on the main thread or the thread of the session. Main-queue handlers run on the main actor and
 ///   delay the later ones until they return, without blocking a thread.
 ///
-/// All members may be used from any thread.
+/// All members may be used from any thread. `Documentation/Concurrency.md` lists where code runs.
 public final class SessionTask: Sendable {
     let context: ExchangeContext
     let shared: Mutex<TaskState>

@@ -6,10 +6,9 @@ import FoundationNetworking
 
 /// The state that a ``WebService`` and its tasks share.
 ///
-/// The session retains the ``Exchange`` in flight, the exchange its ``SessionTask``, and the task
-/// the core, but not the handle. Only the ``TypedTask`` of a typed request retains the handle
-/// (``TaskOwner``), whose deallocation cancels the typed requests in flight
-/// (``RequestRegistry/close()``).
+/// The Swift task that runs an ``Exchange`` retains the ``SessionTask``, and the task the core, but
+/// not the handle. Only the ``TypedTask`` of a typed request retains the handle (``TaskOwner``),
+/// whose deallocation cancels the typed requests in flight (``RequestRegistry/close()``).
 final class ServiceCore: PipelineSource {
     /// The base of every path.
     enum Base: Sendable {

@@ -126,7 +126,7 @@ public final class WebService: Sendable {
     }
 
     /// The interceptors of every request, the first one outermost. Tasks read them when they are
-    /// resumed. Without any, no Swift task is created. Defaults to none.
+    /// resumed. Defaults to none.
     ///
     /// ``Interceptor/headers(_:origins:)`` also adds header fields to requests that were created
     /// elsewhere.

@@ -47,9 +47,8 @@ struct ExchangeTests {
     @Test("A session that completes synchronously on the main thread has its handlers called later and elsewhere")
     @MainActor func synchronousSession() async {
         let service = WebService.make(HandSession(text: "{}"))
-        let hasReturned = Mutex(false)
         for _ in 0..<20 {
-            hasReturned.withLock { $0 = false }
+            let hasReturned = Mutex(false)
             let task = service.GET("/x").response { [calls] _, _ in
                 calls.add("main \(Thread.isMainThread), returned \(hasReturned.withLock { $0 })")
             }

@@ -113,7 +113,7 @@ import WebServiceMocking
             ("GET", "no url", WebServiceError.Code.invalidURL), ("GET", "ftp://a.test/", .invalidURL),
             ("A B", "http://a.test/", .invalidMethod),
         ])
-    func unencodable(method: String, url: String, code: WebServiceError.Code) async {
+    func unencoded(method: String, url: String, code: WebServiceError.Code) async {
         session.addStub(MockResponse(statusCode: 200))
         let answer = await session.response(to: Request(Request.Method(rawValue: method), url: url))
         #expect((answer.error as? WebServiceError)?.code == code)
