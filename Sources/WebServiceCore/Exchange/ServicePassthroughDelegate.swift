@@ -13,9 +13,9 @@ public import FoundationNetworking
 /// delegate to sign requests or to validate responses.
 ///
 /// Methods are called on any thread (those for UI handlers on the main actor), concurrently for
-/// several tasks; `Documentation/Concurrency.md` lists the threads. A slow method delays only its own
-/// task. A service holds its delegate weakly. In
-/// each method, ``currentRequest`` is the request of the exchange.
+/// several tasks; `Documentation/Concurrency.md` lists the threads. A slow method delays only its
+/// own task. A service holds its delegate weakly. In each method, ``currentRequest`` is the request
+/// of the exchange.
 public protocol ServicePassthroughDelegate: AnyObject, Sendable {
     /// Called before each attempt, with the request as it is sent.
     func requestSent(request: URLRequest)
