@@ -61,13 +61,13 @@ package struct HTTPArchive: Sendable {
     ///
     /// - Parameter origin: The instant and the date of `resume()`.
     func entry(
-        _ attempt: ExchangeLog.Attempt, _ origin: (moment: UInt64, date: Date)?, _ bodies: Bodies = Bodies(),
+        _ attempt: ExchangeLog.Attempt, _ origin: (instant: UInt64, date: Date)?, _ bodies: Bodies = Bodies(),
         requestSize: Int64? = nil
     ) -> Data {
         let start = attempt.start
         let milliseconds = Double((attempt.end ?? start) - min(start, attempt.end ?? start)) / 1e6
         let date = (origin?.date ?? Date(timeIntervalSince1970: 0))
-            .addingTimeInterval(Double(start - min(origin?.moment ?? start, start)) / 1e9)
+            .addingTimeInterval(Double(start - min(origin?.instant ?? start, start)) / 1e9)
         var entry: [String: Any] = [
             "startedDateTime": date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)),
             "time": milliseconds,

@@ -39,7 +39,7 @@ enum JSONLiteral {
     }
 
     /// Returns the first index from `start` that is not white space.
-    static func skippingBlanks(_ bytes: ArraySlice<UInt8>, from start: Int) -> Int {
+    static func skippingSpaces(_ bytes: ArraySlice<UInt8>, from start: Int) -> Int {
         bytes[start...].firstIndex { !" \t\r\n".utf8.contains($0) } ?? bytes.endIndex
     }
 

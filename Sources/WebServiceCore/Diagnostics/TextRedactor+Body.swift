@@ -55,7 +55,7 @@ extension TextRedactor {
     }
 
     private func startsWithBracket(_ range: Range<Int>) -> Bool {
-        let first = bytes[endOfPrefix(range)..<range.upperBound].first { !Self.isBlank($0) && $0 != 0x1E }
+        let first = bytes[endOfPrefix(range)..<range.upperBound].first { !Self.isSpace($0) && $0 != 0x1E }
         return first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
     }
 

@@ -66,8 +66,8 @@ extension TextRedactor {
     /// - Returns: The index after them.
     mutating func netrc(_ range: Range<Int>, hasHost: Bool) -> Int {
         func word(after index: Int) -> Range<Int> {
-            let start = bytes[index..<range.upperBound].firstIndex { !Self.isBlank($0) } ?? range.upperBound
-            return start..<(bytes[start..<range.upperBound].firstIndex(where: Self.isBlank) ?? range.upperBound)
+            let start = bytes[index..<range.upperBound].firstIndex { !Self.isSpace($0) } ?? range.upperBound
+            return start..<(bytes[start..<range.upperBound].firstIndex(where: Self.isSpace) ?? range.upperBound)
         }
         let host = hasHost ? word(after: range.lowerBound) : range.lowerBound..<range.lowerBound
         var index = range.lowerBound
@@ -98,7 +98,7 @@ extension TextRedactor {
             let isNext =
                 pair.upperBound <= name.lowerBound
                 && bytes[pair.upperBound..<name.lowerBound].allSatisfy {
-                    Self.isBlank($0) || Self.isQuote($0) || $0 == UInt8(ascii: ",")
+                    Self.isSpace($0) || Self.isQuote($0) || $0 == UInt8(ascii: ",")
                 }
             return isNext ? Self.decodedName(bytes[pair]) : nil
         default: return nil

@@ -240,7 +240,7 @@ extension TextRedactor {
                 index += 1
             default:
                 let start = index
-                while index < range.upperBound, !Self.isBlank(bytes[index]), !"\",:{}[]".utf8.contains(bytes[index]) {
+                while index < range.upperBound, !Self.isSpace(bytes[index]), !"\",:{}[]".utf8.contains(bytes[index]) {
                     index += 1
                 }
                 guard isLiteral(bytes[start..<index], isLast: index == range.upperBound) else { return nil }

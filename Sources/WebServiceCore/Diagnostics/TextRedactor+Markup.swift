@@ -51,7 +51,7 @@ extension TextRedactor {
                 // Without its `>`, the tag ends where the next one begins.
                 let rest = bytes[(start + 2)..<range.upperBound]
                 let end = rest.firstIndex { "<>".utf8.contains($0) } ?? range.upperBound
-                let nameEnd = bytes[(start + 2)..<end].firstIndex { Self.isBlank($0) || "/=&\"'".utf8.contains($0) }
+                let nameEnd = bytes[(start + 2)..<end].firstIndex { Self.isSpace($0) || "/=&\"'".utf8.contains($0) }
                 let name = localName(start + 2..<(nameEnd ?? end))
                 // Malformed, because an end tag consists of a name.
                 if let nameEnd { text(nameEnd..<end, syntax, secret, [], &next) }
@@ -107,7 +107,7 @@ extension TextRedactor {
     }
 
     private func localName(_ range: Range<Int>) -> ArraySlice<UInt8> {
-        let name = bytes[range].prefix { !Self.isBlank($0) && !"/>".utf8.contains($0) }
+        let name = bytes[range].prefix { !Self.isSpace($0) && !"/>".utf8.contains($0) }
         return name.lastIndex(of: UInt8(ascii: ":")).map { name[($0 + 1)...] } ?? name
     }
 
@@ -118,21 +118,21 @@ extension TextRedactor {
         var index = range.lowerBound + 1
         let end = range.upperBound
         guard index < end, ASCII.isAlpha(bytes[index]) || "_!?".utf8.contains(bytes[index]) else { return nil }
-        while index < end, !Self.isBlank(bytes[index]), !"/<>=\"'".utf8.contains(bytes[index]) { index += 1 }
+        while index < end, !Self.isSpace(bytes[index]), !"/<>=\"'".utf8.contains(bytes[index]) { index += 1 }
         var tag = Tag(name: localName(range.lowerBound + 1..<index), end: end)
         while index < end, bytes[index] != UInt8(ascii: ">") {
             if bytes[index] == UInt8(ascii: "<") { return nil }
-            if Self.isBlank(bytes[index]) || "/\"'=".utf8.contains(bytes[index]) {
+            if Self.isSpace(bytes[index]) || "/\"'=".utf8.contains(bytes[index]) {
                 index += 1
                 continue
             }
             let start = index
-            while index < end, !Self.isBlank(bytes[index]), !"/<>=\"'".utf8.contains(bytes[index]) { index += 1 }
+            while index < end, !Self.isSpace(bytes[index]), !"/<>=\"'".utf8.contains(bytes[index]) { index += 1 }
             let name = start..<index
-            while index < end, Self.isBlank(bytes[index]) { index += 1 }
+            while index < end, Self.isSpace(bytes[index]) { index += 1 }
             guard index < end, bytes[index] == UInt8(ascii: "=") else { continue }
             index += 1
-            while index < end, Self.isBlank(bytes[index]) { index += 1 }
+            while index < end, Self.isSpace(bytes[index]) { index += 1 }
             guard index < end else { break }
             var value = index
             if Self.isQuote(bytes[index]) {
@@ -140,7 +140,7 @@ extension TextRedactor {
                 value += 1
                 index = bytes[value..<end].firstIndex(of: quote) ?? end
             } else {
-                while index < end, !Self.isBlank(bytes[index]), !"<>".utf8.contains(bytes[index]) { index += 1 }
+                while index < end, !Self.isSpace(bytes[index]), !"<>".utf8.contains(bytes[index]) { index += 1 }
             }
             take(name, value..<index, &tag)
             index = min(index + (value > start && index < end && Self.isQuote(bytes[index]) ? 1 : 0), end)

@@ -72,14 +72,14 @@ extension TextRedactor {
             case (_, .text): break
             case (_, _) where place.isQuoted: break
             case (_, .literals):
-                let first = bytes[start..<end].first { !Self.isBlank($0) }
+                let first = bytes[start..<end].first { !Self.isSpace($0) }
                 guard let first, "\"'[{".utf8.contains(first) else { return start }
             case (_, .value):
                 guard Redaction.secretFields.contains(text.asciiLowercased()) || isFieldName(word) else { return start }
             }
         }
         if place.isField || syntax != .value || place.isQuoted {
-            while start < end, ASCII.isSpaceOrTab(bytes[start]) || syntax == .literals && Self.isBlank(bytes[start]) {
+            while start < end, ASCII.isSpaceOrTab(bytes[start]) || syntax == .literals && Self.isSpace(bytes[start]) {
                 start += 1
             }
         }
@@ -193,11 +193,11 @@ extension TextRedactor {
             index = bytes[range].firstIndex { $0 == 0x0A || $0 == 0x0D } ?? end
             return (trimmed(range.lowerBound..<index), index)
         }
-        while index < end, !(Self.isBlank(bytes[index]) && (!isLine || bytes[index] == 0x0A || bytes[index] == 0x0D)),
+        while index < end, !(Self.isSpace(bytes[index]) && (!isLine || bytes[index] == 0x0A || bytes[index] == 0x0D)),
             !"&;<>\"".utf8.contains(bytes[index])
         {
             // A comma ends the value only at the end of a list element, because secrets contain it.
-            if bytes[index] == UInt8(ascii: ","), index + 1 == end || Self.isBlank(bytes[index + 1]) { break }
+            if bytes[index] == UInt8(ascii: ","), index + 1 == end || Self.isSpace(bytes[index + 1]) { break }
             index += 1
         }
         return (trimmed(range.lowerBound..<index), index)
@@ -213,7 +213,7 @@ extension TextRedactor {
     private func userInformation(_ range: Range<Int>) -> Range<Int>? {
         guard let first = range.first, bytes[first] == UInt8(ascii: "/") else { return nil }
         var (index, at) = (first + 1, nil as Int?)
-        while index < range.upperBound, !Self.isBlank(bytes[index]), !"/?#<>\"\\".utf8.contains(bytes[index]) {
+        while index < range.upperBound, !Self.isSpace(bytes[index]), !"/?#<>\"\\".utf8.contains(bytes[index]) {
             if bytes[index] == UInt8(ascii: "@") { at = index }
             index += 1
         }

@@ -67,7 +67,7 @@ struct TextRedactor {
     mutating func value(_ range: Range<Int>, _ syntax: Syntax = .value) {
         level += 1
         defer { level -= 1 }
-        let start = range.first { !Self.isBlank(bytes[$0]) && bytes[$0] != 0x1E } ?? range.upperBound
+        let start = range.first { !Self.isSpace(bytes[$0]) && bytes[$0] != 0x1E } ?? range.upperBound
         guard level <= Self.maximumDepth, start < range.upperBound else { return scan(range, syntax) }
         let hasBrackets = bytes[start] == UInt8(ascii: "{") || bytes[start] == UInt8(ascii: "[")
         if hasBrackets, json(range) { return }
@@ -153,7 +153,7 @@ struct TextRedactor {
         ASCII.isAlphanumeric(byte) || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
             || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "%")
     }
-    static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+    static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
     static func isQuote(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") }
 
     /// Returns the number of bytes of a character that is cut off at the end; `nil` if the bytes
@@ -165,8 +165,8 @@ struct TextRedactor {
 
     func trimmed(_ range: Range<Int>) -> Range<Int> {
         var (start, end) = (range.lowerBound, range.upperBound)
-        while start < end, Self.isBlank(bytes[start]) { start += 1 }
-        while start < end, Self.isBlank(bytes[end - 1]) { end -= 1 }
+        while start < end, Self.isSpace(bytes[start]) { start += 1 }
+        while start < end, Self.isSpace(bytes[end - 1]) { end -= 1 }
         return start..<end
     }
 

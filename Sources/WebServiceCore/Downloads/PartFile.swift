@@ -11,7 +11,7 @@ final class PartFile: Sendable {
     private let file: Descriptor
     private let names: Names
     /// Set when the part is renamed or removed.
-    private let isGone = OnceFlag()
+    private let isRemoved = OnceFlag()
 
     /// Opens the partial file for a destination, or creates it.
     ///
@@ -102,7 +102,7 @@ final class PartFile: Sendable {
     /// A part is removed if it has no bytes or no other process can continue it.
     func close() {
         let isUseless = names.state == nil || (try? length()) == 0  // otherwise it may have bytes
-        if isUseless, !isGone.isSet { try? discard() }  // the file that remains does no harm
+        if isUseless, !isRemoved.isSet { try? discard() }  // the file that remains does no harm
         file.unlock()
     }
 
@@ -215,7 +215,7 @@ final class PartFile: Sendable {
             if synchronize { try file.synchronize() }
             guard let name = try rename(replaces: replaces, otherNames) else { return nil as String? }
             if synchronize { try folder.synchronize() }
-            _ = isGone.set()
+            _ = isRemoved.set()
             if let state = names.state { try folder.remove(state) }
             return name
         }
@@ -238,7 +238,7 @@ final class PartFile: Sendable {
     /// Removes the part and its state.
     func discard() throws(WebServiceError) {
         try translating("the partial file could not be removed") { () throws(SystemFailure) in
-            _ = isGone.set()
+            _ = isRemoved.set()
             try folder.remove(names.part)
             if let name = names.state { try folder.remove(name) }
         }

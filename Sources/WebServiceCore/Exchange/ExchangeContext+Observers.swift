@@ -40,11 +40,11 @@ extension ExchangeContext {
             let exchange = ObservedExchange(
                 id: id, parent: state.parent, request: request, type: type, isComposite: isComposite,
                 date: origin.date)
-            var queue = EventQueue(exchange, observers, streamedBodyLimit, start: origin.moment)
-            let first = queue.add(.created, at: origin.moment)
+            var queue = EventQueue(exchange, observers, streamedBodyLimit, start: origin.instant)
+            let first = queue.add(.created, at: origin.instant)
             state.queue = queue
             // Another thread has cancelled the task in the meantime.
-            if let error = state.record.outcome?.error { _ = state.end(.failure(error), at: origin.moment) }
+            if let error = state.record.outcome?.error { _ = state.end(.failure(error), at: origin.instant) }
             return first
         }
         deliver(delivery)

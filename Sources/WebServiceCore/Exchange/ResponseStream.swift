@@ -178,7 +178,7 @@ final class ResponseStream: BodyReceiver {
     /// Applies the deadline to the body if the request sets one.
     private func limitDuration(_ now: UInt64) {
         guard let deadline = original.options.deadline else { return }
-        let start = context.record.metrics.origin?.moment ?? now
+        let start = context.record.metrics.origin?.instant ?? now
         let rest = deadline - .nanoseconds(Int64(clamping: now - min(start, now)))
         let alarm = context.clock.schedule(after: max(rest, .zero), self)
         let isNeeded = state.withLock { state in

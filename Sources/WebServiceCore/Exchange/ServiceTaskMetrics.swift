@@ -41,14 +41,14 @@ public struct ServiceTaskMetrics: Sendable {
     @Boxed private var lastAttempt: TransportMetrics?
     private var wallStart = Date.distantPast
     private var start: UInt64 = 0
-    private var moments: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0)
+    private var instants: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0)
 
     /// The monotonic instant and the date of `resume()`, or of the first stage if the task was not
     /// resumed.
-    var origin: (moment: UInt64, date: Date)? { start == 0 ? nil : (start, wallStart) }
+    var origin: (instant: UInt64, date: Date)? { start == 0 ? nil : (start, wallStart) }
 
     /// The monotonic instants at which the exchange began and ended.
-    var exchange: (start: UInt64, end: UInt64)? { moments.0 == 0 || moments.1 == 0 ? nil : (moments.0, moments.1) }
+    var exchange: (start: UInt64, end: UInt64)? { instants.0 == 0 || instants.1 == 0 ? nil : (instants.0, instants.1) }
 
     /// Records the instant of `resume()`.
     mutating func begin(at now: UInt64, _ date: Date) {
@@ -69,39 +69,39 @@ public struct ServiceTaskMetrics: Sendable {
     ///
     /// - Parameter date: The date of the instant, which is the origin if the task was not resumed.
     ///   `nil` for a stage of a resumed task.
-    mutating func mark(_ stage: Stage, at moment: UInt64, _ date: Date? = nil) {
-        let now = max(moment, start)  // read before the lock: another thread may have recorded a later one
+    mutating func mark(_ stage: Stage, at instant: UInt64, _ date: Date? = nil) {
+        let now = max(instant, start)  // read before the lock: another thread may have recorded a later one
         if start == 0, let date { begin(at: now, date) }
         switch stage {
-        case .fetchStart: if moments.0 == 0 { moments.0 = now }
-        case .responseEnd: moments.1 = now
-        case .responseJSONStart: moments.2 = now
-        case .responseJSONEnd: moments.3 = now
-        case .updateUIStart: if moments.4 == 0 { moments.4 = now }
-        case .updateUIEnd: moments.5 = now
+        case .fetchStart: if instants.0 == 0 { instants.0 = now }
+        case .responseEnd: instants.1 = now
+        case .responseJSONStart: instants.2 = now
+        case .responseJSONEnd: instants.3 = now
+        case .updateUIStart: if instants.4 == 0 { instants.4 = now }
+        case .updateUIEnd: instants.5 = now
         }
     }
 
-    private func moment(_ stage: Stage) -> UInt64? {
-        let moment =
+    private func instant(_ stage: Stage) -> UInt64? {
+        let instant =
             switch stage {
-            case .fetchStart: moments.0
-            case .responseEnd: moments.1
-            case .responseJSONStart: moments.2
-            case .responseJSONEnd: moments.3
-            case .updateUIStart: moments.4
-            case .updateUIEnd: moments.5
+            case .fetchStart: instants.0
+            case .responseEnd: instants.1
+            case .responseJSONStart: instants.2
+            case .responseJSONEnd: instants.3
+            case .updateUIStart: instants.4
+            case .updateUIEnd: instants.5
             }
-        return moment == 0 ? nil : moment
+        return instant == 0 ? nil : instant
     }
 
     private func date(_ stage: Stage) -> Date? {
         start == 0
-            ? nil : moment(stage).map { wallStart.addingTimeInterval(Double(Int64(bitPattern: $0 &- start)) / 1e9) }
+            ? nil : instant(stage).map { wallStart.addingTimeInterval(Double(Int64(bitPattern: $0 &- start)) / 1e9) }
     }
 
     private func duration(_ first: Stage, _ last: Stage) -> Duration? {
-        guard let first = moment(first), let last = moment(last) else { return nil }
+        guard let first = instant(first), let last = instant(last) else { return nil }
         return last < first ? .zero : .nanoseconds(Int64(clamping: last - first))
     }
 }

@@ -43,10 +43,10 @@ struct StructuredFieldReader {
             }
             guard parameters() else { return nil }
             members[key] = bytes
-            skip(Self.isBlank)
+            skip(Self.isSpace)
             guard !rest.isEmpty else { break }
             guard take(",") else { return nil }
-            skip(Self.isBlank)
+            skip(Self.isSpace)
             if rest.isEmpty { return nil }  // a trailing comma
         }
         return members
@@ -147,7 +147,7 @@ struct StructuredFieldReader {
         return skipped
     }
 
-    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
     private static func isLowercase(_ byte: UInt8) -> Bool {
         byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z")

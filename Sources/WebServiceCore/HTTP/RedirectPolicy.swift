@@ -148,9 +148,9 @@ extension RedirectPolicy {
     /// illegal in a URL are percent-encoded later.
     private static func usable(_ location: String) -> String? {
         guard location.utf8.count <= Request.maximumHeaderValueLength else { return nil }
-        let isBlank: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+        let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
         let text = String(
-            decoding: location.utf8.drop(while: isBlank).reversed().drop(while: isBlank).reversed(), as: UTF8.self)
+            decoding: location.utf8.drop(while: isSpace).reversed().drop(while: isSpace).reversed(), as: UTF8.self)
         let isClean = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F && $0 != "\u{FFFD}" }
         let isJoined = zip(text.utf8, text.utf8.dropFirst()).contains {
             $0 == UInt8(ascii: ",") && $1 == UInt8(ascii: " ")

@@ -132,10 +132,10 @@ public final class ResponseHead: Sendable {
 
     /// Parses `HTTP/`, a version, a space and three digits.
     private static func status(of bytes: [UInt8]) -> Int? {
-        guard bytes.starts(with: "HTTP/".utf8), let blank = bytes.prefix(16).firstIndex(of: UInt8(ascii: " ")) else {
+        guard bytes.starts(with: "HTTP/".utf8), let space = bytes.prefix(16).firstIndex(of: UInt8(ascii: " ")) else {
             return nil
         }
-        let digits = bytes[(blank + 1)...].prefix { $0 != UInt8(ascii: " ") && $0 != 0x0D && $0 != 0x0A }
+        let digits = bytes[(space + 1)...].prefix { $0 != UInt8(ascii: " ") && $0 != 0x0D && $0 != 0x0A }
         guard digits.count == 3, let status = ASCII.number(digits), status >= 100 else { return nil }
         return status
     }
@@ -167,9 +167,9 @@ public final class ResponseHead: Sendable {
     }
 
     private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
-        let bytes = bytes.drop(while: isBlank)
-        return bytes[..<(bytes.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? bytes.startIndex)]
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
+        let bytes = bytes.drop(while: isSpace)
+        return bytes[..<(bytes.lastIndex { !isSpace($0) }.map { $0 + 1 } ?? bytes.startIndex)]
     }
 
     /// Returns the bytes decoded as UTF-8 or, if they are invalid, as ISO 8859-1, in which every

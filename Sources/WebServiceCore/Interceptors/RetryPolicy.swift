@@ -138,10 +138,10 @@ public struct RetryPolicy: Interceptor {
             guard let reason = reason(toRetry: result) else { return try result.get() }
             let spent = Duration.nanoseconds(Int64(clamping: clock.now - start))
             let retryAfter = (try? result.get())?.header(.retryAfter)  // an error has no header fields
-            let asked = retryAfter.flatMap { RetryAfter($0, now: pauseClock.date) }
+            let requested = retryAfter.flatMap { RetryAfter($0, now: pauseClock.date) }
             // A pause up to the deadline would replace the result by the error of the deadline.
             let limit = Limit(min(budget, request.options.requestDeadline), request, result, attempts: maximumAttempts)
-            switch decide(request, attempt: attempt, spent: spent, limit: limit, asked: asked, clock) {
+            switch decide(request, attempt: attempt, spent: spent, limit: limit, requested: requested, clock) {
             case .stop(let why):
                 next.record(.noRetry, "\(reason), \(why)")
                 return try result.get()
@@ -209,7 +209,7 @@ public struct RetryPolicy: Interceptor {
     }
 
     private func decide(
-        _ request: Request, attempt: Int, spent: Duration, limit: Limit, asked: RetryAfter?, _ clock: TaskClock
+        _ request: Request, attempt: Int, spent: Duration, limit: Limit, requested: RetryAfter?, _ clock: TaskClock
     ) -> Decision {
         if attempt >= maximumAttempts { return .stop("attempt \(attempt) was the last") }
         if !request.method.isIdempotent, !retriesAnyMethod, request.headers["Idempotency-Key"] == nil {
@@ -217,7 +217,7 @@ public struct RetryPolicy: Interceptor {
         }
         if request.template?.httpBodyStream != nil { return .stop("the body is a stream, which can be sent only once") }
         if !request.canSendBody { return .fail("the body can be read only once") }
-        let pause = asked?.delay ?? jittered(attempt, clock)
+        let pause = requested?.delay ?? jittered(attempt, clock)
         if spent + pause >= limit.duration {
             return .stop("a pause of \(pause) does not fit into the remainder of \(limit.duration)")
         }
@@ -227,7 +227,7 @@ public struct RetryPolicy: Interceptor {
                     + "\(limit.duration)")
         }
         if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is exhausted") }
-        return .wait(pause, asked.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)")
+        return .wait(pause, requested.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)")
     }
 
     /// Returns between half and all of the pause, which doubles with each attempt. The arithmetic
@@ -249,7 +249,7 @@ extension RetryPolicy: ContinuationPolicy {
         let status = (error as? WebServiceError)?.transientStatus.flatMap { statuses.contains($0) ? $0 : nil }
         guard let reason = status.map({ "status \($0)" }) ?? reason(toRetry: .failure(error)) else { return nil }
         let limit = Limit(budget, request, .failure(error), attempts: maximumAttempts)
-        switch decide(request, attempt: attempt, spent: spent, limit: limit, asked: nil, context.clock) {
+        switch decide(request, attempt: attempt, spent: spent, limit: limit, requested: nil, context.clock) {
         case .stop(let why), .fail(let why):
             context.record(.noRetry, "\(reason), \(why)")
             return nil

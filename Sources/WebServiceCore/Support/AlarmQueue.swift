@@ -16,7 +16,7 @@ struct AlarmQueue {
     }
 
     private struct Slot {
-        var moment: UInt64
+        var instant: UInt64
         var target: (any AlarmTarget)?
         var generation: Int
         var place: Int
@@ -27,14 +27,14 @@ struct AlarmQueue {
     private var heap: [Int] = []
 
     /// The instant of the earliest entry.
-    var earliest: UInt64? { heap.first.map { slots[$0].moment } }
+    var earliest: UInt64? { heap.first.map { slots[$0].instant } }
 
     var count: Int { heap.count }
 
-    mutating func add(at moment: UInt64, _ target: any AlarmTarget) -> Token {
+    mutating func add(at instant: UInt64, _ target: any AlarmTarget) -> Token {
         let slot = free.popLast() ?? slots.count
-        if slot == slots.count { slots.append(Slot(moment: 0, target: nil, generation: 0, place: 0)) }
-        slots[slot].moment = moment
+        if slot == slots.count { slots.append(Slot(instant: 0, target: nil, generation: 0, place: 0)) }
+        slots[slot].instant = instant
         slots[slot].target = target
         heap.append(slot)
         slots[slot].place = heap.count - 1
@@ -77,7 +77,7 @@ struct AlarmQueue {
 
     private mutating func siftUp(_ start: Int) {
         var place = start
-        while place > 0, slots[heap[place]].moment < slots[heap[(place - 1) / 2]].moment {
+        while place > 0, slots[heap[place]].instant < slots[heap[(place - 1) / 2]].instant {
             exchange(place, (place - 1) / 2)
             place = (place - 1) / 2
         }
@@ -88,7 +88,7 @@ struct AlarmQueue {
         while true {
             var least = place
             for child in [2 * place + 1, 2 * place + 2]
-            where child < heap.count && slots[heap[child]].moment < slots[heap[least]].moment {
+            where child < heap.count && slots[heap[child]].instant < slots[heap[least]].instant {
                 least = child
             }
             if least == place { return }

@@ -73,12 +73,12 @@ package final class HandlerPool: TaskExecutor {
             })
     }
 
-    /// Schedules work as a batch: no worker starts for it until `bring` returns.
+    /// Schedules work as a batch: no worker starts for it until `deliver` returns.
     ///
-    /// `bring` must return soon.
-    package func together(_ bring: () -> Void) {
+    /// `deliver` must return soon.
+    package func together(_ deliver: () -> Void) {
         state.withLock { $0.batches += 1 }
-        bring()
+        deliver()
         carryOut(
             state.withLock { state in
                 state.batches -= 1

@@ -44,11 +44,11 @@ package final class AlarmTimer: Sendable {
     package init() {}
 
     /// - Returns: The alarm, and whether it is the earliest, so a timer must be set again.
-    package func add(at moment: UInt64, _ target: any AlarmTarget) -> (alarm: Alarm, isEarliest: Bool) {
+    package func add(at instant: UInt64, _ target: any AlarmTarget) -> (alarm: Alarm, isEarliest: Bool) {
         queue.withLock { queue in
             let before = queue.earliest
-            let token = queue.add(at: moment, target)
-            return (Alarm(token: token), before.map { moment < $0 } ?? true)
+            let token = queue.add(at: instant, target)
+            return (Alarm(token: token), before.map { instant < $0 } ?? true)
         }
     }
 
@@ -118,9 +118,9 @@ package struct TaskClock: Sendable {
 private enum SystemAlarms {
     private static let shards = (0..<8).map { _ in Shard() }
 
-    static func schedule(at moment: UInt64, _ target: any AlarmTarget) -> Alarm {
+    static func schedule(at instant: UInt64, _ target: any AlarmTarget) -> Alarm {
         let index = threadNumber % shards.count
-        var alarm = shards[index].schedule(at: moment, target)
+        var alarm = shards[index].schedule(at: instant, target)
         alarm.shard = index
         return alarm
     }
@@ -151,9 +151,9 @@ private enum SystemAlarms {
             source.activate()
         }
 
-        func schedule(at moment: UInt64, _ target: any AlarmTarget) -> Alarm {
-            let (alarm, isEarliest) = alarms.add(at: moment, target)
-            if isEarliest { arm(moment) }
+        func schedule(at instant: UInt64, _ target: any AlarmTarget) -> Alarm {
+            let (alarm, isEarliest) = alarms.add(at: instant, target)
+            if isEarliest { arm(instant) }
             return alarm
         }
 
@@ -165,11 +165,11 @@ private enum SystemAlarms {
         /// Sets the timer unless it already fires early enough.
         ///
         /// A superfluous early event is harmless.
-        private func arm(_ moment: UInt64) {
+        private func arm(_ instant: UInt64) {
             armed.withLock { armed in
-                if let armed, armed <= moment { return }
-                armed = moment
-                source.schedule(deadline: DispatchTime(uptimeNanoseconds: moment), leeway: .milliseconds(1))
+                if let armed, armed <= instant { return }
+                armed = instant
+                source.schedule(deadline: DispatchTime(uptimeNanoseconds: instant), leeway: .milliseconds(1))
             }
         }
     }

@@ -262,7 +262,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
-        guard challenge.asksForCredentials else { return completionHandler(.performDefaultHandling, nil) }
+        guard challenge.requestsCredentials else { return completionHandler(.performDefaultHandling, nil) }
         state.withLock { $0.exchanges[task.taskIdentifier]?.wasChallenged = true }
         completionHandler(.rejectProtectionSpace, nil)
     }

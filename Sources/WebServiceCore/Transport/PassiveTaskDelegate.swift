@@ -39,7 +39,7 @@ extension PassiveTaskDelegate {
         didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping ChallengeHandler
     ) {
-        guard challenge.asksForCredentials else { return completionHandler(.performDefaultHandling, nil) }
+        guard challenge.requestsCredentials else { return completionHandler(.performDefaultHandling, nil) }
         #if canImport(FoundationNetworking)
         if let delegate = session.delegate as? any URLSessionTaskDelegate {
             return delegate.urlSession(session, task: task, didReceive: challenge) { [self] disposition, credential in
@@ -82,7 +82,7 @@ final class RedirectDecliner: NSObject, URLSessionTaskDelegate {
 extension URLAuthenticationChallenge {
     /// A Boolean value that indicates whether the challenge requests the user's credentials, as
     /// opposed to trust in the server.
-    var asksForCredentials: Bool {
+    var requestsCredentials: Bool {
         switch protectionSpace.authenticationMethod {
         case NSURLAuthenticationMethodDefault, NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodHTTPDigest,
             NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodHTMLForm, NSURLAuthenticationMethodNegotiate:

@@ -20,24 +20,24 @@ extension CurlEngine {
         return instant <= clock.now ? 0 : Self.milliseconds(from: systemNow, to: libraryInstant ?? .max)
     }
 
-    private static func milliseconds(from current: UInt64, to moment: UInt64) -> Int32 {
-        if moment == .max { return -1 }
-        return moment <= current ? 0 : Int32(clamping: (moment - current + 999_999) / 1_000_000)
+    private static func milliseconds(from current: UInt64, to instant: UInt64) -> Int32 {
+        if instant == .max { return -1 }
+        return instant <= current ? 0 : Int32(clamping: (instant - current + 999_999) / 1_000_000)
     }
 
     /// The current instant of the system clock, in which libcurl's timeouts are measured.
     var systemNow: UInt64 { clock.isInjected ? TaskClock.system.now : now }
 
     /// Replaces the alarm that wakes the loop.
-    func setAlarm(at moment: UInt64, for loop: CurlLoop) {
-        guard moment != alarm?.instant ?? .max else { return }
+    func setAlarm(at instant: UInt64, for loop: CurlLoop) {
+        guard instant != alarm?.instant ?? .max else { return }
         var current: UInt64
         repeat {
             if let alarm = alarm.take() { clock.cancel(alarm.alarm) }
-            guard moment != .max else { return }
+            guard instant != .max else { return }
             current = clock.now
-            let delay = Duration.nanoseconds(Int64(clamping: moment - min(moment, current)))
-            alarm = (moment, clock.schedule(after: delay, loop))
+            let delay = Duration.nanoseconds(Int64(clamping: instant - min(instant, current)))
+            alarm = (instant, clock.schedule(after: delay, loop))
         } while clock.now != current  // the delay is then too long
     }
 

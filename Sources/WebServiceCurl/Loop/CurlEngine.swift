@@ -147,7 +147,7 @@ final class CurlEngine {
             // even if this thread is delayed.
             let start = clock.now
             handleEvents(of: loop, since: start, maySleep: maySleep)
-            if let moment = libraryInstant, moment <= systemNow { handleTimeout() }
+            if let instant = libraryInstant, instant <= systemNow { handleTimeout() }
             if idleCheckInstant <= start { endIdle(start) }
             collect()
             if expiryInstant <= now { closeConnections() }

@@ -118,10 +118,10 @@ public final class TestClock: Clock {
                 state.withLock { $0.elapsed = max($0.elapsed, end) }
                 continue
             }
-            let moment = Duration.nanoseconds(Int64(clamping: next - min(next, Self.start)))
-            rounds = moment > elapsed ? 0 : rounds + 1
+            let instant = Duration.nanoseconds(Int64(clamping: next - min(next, Self.start)))
+            rounds = instant > elapsed ? 0 : rounds + 1
             guard rounds < Self.maximumRounds else { return false }
-            state.withLock { $0.elapsed = max($0.elapsed, moment) }
+            state.withLock { $0.elapsed = max($0.elapsed, instant) }
             _ = alarms.fire(at: next)
         }
         return false

@@ -22,7 +22,7 @@ extension SessionScenario {
         on stage: ScenarioStage
     ) {
         stage.serve { request in
-            guard asksForGzip(request) || stage.server == nil else { return ScenarioReply(200, plain) }
+            guard acceptsGzip(request) || stage.server == nil else { return ScenarioReply(200, plain) }
             var response = MockResponse(statusCode: 200, data: bytes)
             response.wire = wire
             response.headers["Content-Encoding"] = "gzip"
@@ -30,7 +30,7 @@ extension SessionScenario {
         }
     }
 
-    static func asksForGzip(_ request: ScenarioRequest) -> Bool {
+    static func acceptsGzip(_ request: ScenarioRequest) -> Bool {
         request.headers["Accept-Encoding"]?.contains("gzip") == true
     }
 
@@ -41,7 +41,7 @@ extension SessionScenario {
             serveGzip(bytes, wire, mock: expected.mockResult(headers: [:]), on: stage)
             let outcome = try await stage.send(stage.request())
             let request = try stage.arrived(1)
-            let isCoded = stage.server == nil || asksForGzip(request)
+            let isCoded = stage.server == nil || acceptsGzip(request)
             try stage.expect(isCoded ? expected : .response(200, plain), outcome)
         }
     }

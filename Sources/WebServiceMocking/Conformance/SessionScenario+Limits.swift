@@ -29,7 +29,7 @@ extension SessionScenario {
             request.options.maximumResponseBytes = 1_000_000
             let outcome = try await stage.send(request)
             let arrived = try stage.arrived(1)
-            if stage.server == nil || asksForGzip(arrived) { try stage.expect(.tooLarge, outcome) }
+            if stage.server == nil || acceptsGzip(arrived) { try stage.expect(.tooLarge, outcome) }
         },
     ]
 

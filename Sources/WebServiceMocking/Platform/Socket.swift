@@ -75,7 +75,7 @@ struct Socket: Sendable, Hashable {
     enum Arrival {
         case client(Socket)
         /// No connection is pending, or the client has closed it.
-        case nobody
+        case noClient
         /// The process has no free descriptor. The connection remains pending.
         case noDescriptor
     }
@@ -83,7 +83,7 @@ struct Socket: Sendable, Hashable {
     /// Accepts a pending connection without waiting for one.
     func accepted() -> Arrival {
         let client = Self.accept4.map { $0(descriptor, nil, nil, Self.closeOnExec) } ?? accept(descriptor, nil, nil)
-        guard client >= 0 else { return [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) ? .noDescriptor : .nobody }
+        guard client >= 0 else { return [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) ? .noDescriptor : .noClient }
         let socket = Socket(descriptor: client)
         socket.closeOnExec()
         _ = fcntl(client, F_SETFL, 0)  // Darwin inherits O_NONBLOCK from the listener
@@ -158,8 +158,8 @@ struct Socket: Sendable, Hashable {
             // The duration has elapsed, or EINTR.
             guard poll(&descriptors, 1, Int32(milliseconds) + 1) > 0 else { continue }
             var byte: UInt8 = 0
-            let gone = descriptors[0].revents & Int16(POLLHUP | POLLERR | POLLNVAL) != 0
-            guard !gone, recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0 else { return }
+            let isClosed = descriptors[0].revents & Int16(POLLHUP | POLLERR | POLLNVAL) != 0
+            guard !isClosed, recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0 else { return }
             events = 0  // bytes that are left unread would end every further wait immediately
         }
     }

@@ -89,7 +89,7 @@ final class ServerLoop: Sendable {
             if isStopping { break }
             milliseconds = -1
             switch listener.accepted() {
-            case .nobody: break
+            case .noClient: break
             case .noDescriptor: milliseconds = 20  // the pending connection would end every wait immediately
             case .client(let socket):
                 let (number, fault) = state.withLock { $0.addConnection() }

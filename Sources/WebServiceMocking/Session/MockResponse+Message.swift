@@ -79,10 +79,10 @@ extension MockResponse {
             $0.name.equalsIgnoringASCIICase("Content-Length") || $0.name.equalsIgnoringASCIICase("Transfer-Encoding")
         }
         let isDelimited = !hasContent || framing != nil && (ownFraming.isEmpty || ownFraming == [framing])
-        let keepsAlive = request?.keepsAlive == true && version == "HTTP/1.1" && !headers.asksToClose && isDelimited
+        let keepsAlive = request?.keepsAlive == true && version == "HTTP/1.1" && !headers.requestsClosing && isDelimited
         var fields = headers.fields
         if ownFraming.isEmpty, let framing { fields.append(framing) }
-        if !keepsAlive, !headers.asksToClose { fields.append(Headers.Field(name: "Connection", value: "close")) }
+        if !keepsAlive, !headers.requestsClosing { fields.append(Headers.Field(name: "Connection", value: "close")) }
         let heads = try interim.map { try $0.head($0.headers.fields) } + [head(fields)]
         var message = ResponseMessage(bytes: heads.reduce(Data(), +), ending: keepsAlive ? .keepAlive : .close)
         guard hasContent else { return message }

@@ -104,12 +104,12 @@ struct RequestHead: Sendable, Hashable {
     /// 9112, section 9.3).
     ///
     /// HTTP/1.0 connections are always closed.
-    var keepsAlive: Bool { !isHTTP10 && !headers.asksToClose }
+    var keepsAlive: Bool { !isHTTP10 && !headers.requestsClosing }
 }
 
 extension Headers {
     /// A Boolean value that indicates whether `Connection` contains the option `close`.
-    var asksToClose: Bool {
+    var requestsClosing: Bool {
         (self["Connection"] ?? "").utf8.split(separator: UInt8(ascii: ",")).contains { option in
             ASCII.areEqualIgnoringCase(ASCII.trimmed(option), "close".utf8)
         }

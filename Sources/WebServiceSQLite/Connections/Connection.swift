@@ -76,11 +76,11 @@ final class Connection: @unchecked Sendable {
     ///
     /// Checks again if the last check is at least `nanoseconds` ago.
     func isCurrent(_ clock: TaskClock, lookingEvery nanoseconds: UInt64) -> Bool {
-        let moment = nanoseconds > 0 ? clock.now : 0
-        if nanoseconds > 0, moment &- lastLook < nanoseconds { return true }
+        let instant = nanoseconds > 0 ? clock.now : 0
+        if nanoseconds > 0, instant &- lastLook < nanoseconds { return true }
         let now = try? files.snapshot()  // on failure, the connection is closed, and opening one throws
         guard let now, snapshot.isStill(now) else { return false }
-        (snapshot, lastLook) = (now, moment)
+        (snapshot, lastLook) = (now, instant)
         return true
     }
 

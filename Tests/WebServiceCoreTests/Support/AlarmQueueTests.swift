@@ -38,7 +38,7 @@ struct AlarmQueueTests {
     func againstModel() {
         var random = SeededGenerator(seed: 7)
         var queue = AlarmQueue()
-        var model: [(moment: UInt64, token: AlarmQueue.Token)] = []
+        var model: [(instant: UInt64, token: AlarmQueue.Token)] = []
         for _ in 0..<20_000 {
             switch UInt8.random(in: 0..<10, using: &random) {
             case 0..<5:
@@ -50,11 +50,11 @@ struct AlarmQueueTests {
             default:
                 let now = UInt64.random(in: 0..<1_000_000, using: &random) / 10
                 for bell in queue.takeDue(at: now) { bell.ring() }
-                #expect(rang.values == model.filter { $0.moment <= now }.map { Int($0.moment) }.sorted())
-                model.removeAll { $0.moment <= now }
+                #expect(rang.values == model.filter { $0.instant <= now }.map { Int($0.instant) }.sorted())
+                model.removeAll { $0.instant <= now }
                 rang.removeAll()
             }
-            #expect(queue.earliest == model.map(\.moment).min())
+            #expect(queue.earliest == model.map(\.instant).min())
             #expect(queue.count == model.count)
         }
     }

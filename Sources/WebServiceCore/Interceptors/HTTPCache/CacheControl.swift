@@ -77,16 +77,16 @@ private struct DirectiveReader {
 
     /// Returns the argument after the name, up to the next comma.
     private mutating func argument() -> String? {
-        guard rest.first == UInt8(ascii: "=") else { return isOnlyBlank(skip()) ? nil : "" }
+        guard rest.first == UInt8(ascii: "=") else { return isOnlySpace(skip()) ? nil : "" }
         rest.removeFirst()
         if rest.first == UInt8(ascii: "\"") {
             rest.removeFirst()
             let text = ASCII.takeQuotedString(&rest)
-            return isOnlyBlank(skip()) ? text : ""
+            return isOnlySpace(skip()) ? text : ""
         }
         let token = rest.prefix(while: ASCII.isToken)
         rest = rest.dropFirst(token.count)
-        return isOnlyBlank(skip()) ? String(decoding: token, as: UTF8.self) : ""
+        return isOnlySpace(skip()) ? String(decoding: token, as: UTF8.self) : ""
     }
 
     /// Skips everything up to the next comma outside a quoted string.
@@ -100,5 +100,5 @@ private struct DirectiveReader {
         return skipped
     }
 
-    private func isOnlyBlank(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy(ASCII.isSpaceOrTab) }
+    private func isOnlySpace(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy(ASCII.isSpaceOrTab) }
 }

@@ -73,17 +73,17 @@ struct CacheDemands: Sendable {
         case .reload, .validated: return .validate
         case .fresh: break
         }
-        let said = stored.control
-        guard !said.isWhole("no-cache"), let age = stored.age(at: now) else { return .validate }
+        let specified = stored.control
+        guard !specified.isWhole("no-cache"), let age = stored.age(at: now) else { return .validate }
         let staleness = age - stored.lifetime(usesHeuristics: usesHeuristics)
         guard age <= control.least("max-age") ?? .infinity else { return .validate }
         if let margin = control.greatest("min-fresh") {
             return -staleness >= margin && staleness < 0 ? .use : .validate
         }
         if staleness < 0 { return .use }
-        guard !said.has("must-revalidate") else { return .validate }
+        guard !specified.has("must-revalidate") else { return .validate }
         if staleness <= control.least("max-stale", bare: .infinity) ?? -1 { return .use }
-        if staleness <= said.least("stale-while-revalidate") ?? -1 {
+        if staleness <= specified.least("stale-while-revalidate") ?? -1 {
             return isOnlyIfCached ? .use : .useAndValidate
         }
         return .validate
@@ -91,9 +91,10 @@ struct CacheDemands: Sendable {
 
     /// Returns whether a stored response may replace a server error (RFC 5861, section 4).
     func outlastsError(_ stored: CachedResponse, at now: Date, usesHeuristics: Bool) -> Bool {
-        let said = stored.control
-        let limits = [said.least("stale-if-error"), control.least("stale-if-error")].compactMap(\.self)
-        guard mode == .fresh, !said.isWhole("no-cache"), !said.has("must-revalidate"), let age = stored.age(at: now),
+        let specified = stored.control
+        let limits = [specified.least("stale-if-error"), control.least("stale-if-error")].compactMap(\.self)
+        guard mode == .fresh, !specified.isWhole("no-cache"), !specified.has("must-revalidate"),
+            let age = stored.age(at: now),
             let limit = limits.max()
         else { return false }
         return age - stored.lifetime(usesHeuristics: usesHeuristics) <= limit

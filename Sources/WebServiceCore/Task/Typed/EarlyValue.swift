@@ -6,27 +6,27 @@ final class EarlyValue<Value: Sendable>: Prelude {
     private struct State {
         var value: SourcedValue<Value>?
         var observers: [Receiver] = []
-        var isTelling = false
+        var isNotifying = false
         var isOver = false
 
         /// Returns whether the caller must notify observers.
         mutating func claim() -> Bool {
-            guard value != nil, !observers.isEmpty, !isTelling else { return false }
-            isTelling = true
+            guard value != nil, !observers.isEmpty, !isNotifying else { return false }
+            isNotifying = true
             return true
         }
 
         enum Step: Sendable {
-            case tell(SourcedValue<Value>, [Receiver])
+            case notify(SourcedValue<Value>, [Receiver])
             case rest(isOver: Bool)
         }
 
         mutating func next() -> Step {
             if let value, !observers.isEmpty {
                 defer { observers = [] }
-                return .tell(value, observers)
+                return .notify(value, observers)
             }
-            isTelling = false
+            isNotifying = false
             return .rest(isOver: isOver)
         }
     }
@@ -40,41 +40,41 @@ final class EarlyValue<Value: Sendable>: Prelude {
     /// Adds an observer. One that is added after the end is never called, because a newer value is
     /// available.
     func add(_ observer: @escaping Receiver) {
-        let tells = state.withLock { state in
+        let notifies = state.withLock { state in
             guard !state.isOver else { return false }
             state.observers.append(observer)
             return state.claim()
         }
-        if tells { tell() }
+        if notifies { notify() }
     }
 
     /// Sets the value and notifies the observers.
     func announce(_ value: SourcedValue<Value>) {
-        let tells = state.withLock { state in
+        let notifies = state.withLock { state in
             guard !state.isOver, state.value == nil else { return false }
             state.value = value
             return state.claim()
         }
-        if tells { tell() }
+        if notifies { notify() }
     }
 
     func end() {
-        let (isTelling, observers) = state.withLock { state in
+        let (isNotifying, observers) = state.withLock { state in
             state.isOver = true
-            defer { if !state.isTelling { state.observers = [] } }
-            return (state.isTelling, state.observers)
+            defer { if !state.isNotifying { state.observers = [] } }
+            return (state.isNotifying, state.observers)
         }
         withExtendedLifetime(observers) {}
-        if !isTelling { isDelivered.set(true) }
+        if !isNotifying { isDelivered.set(true) }
     }
 
     func delivered() async { _ = await isDelivered.value }
 
-    private func tell() {
+    private func notify() {
         Task(executorPreference: clock.executor) { [self] in
             while true {
                 switch state.withLock({ $0.next() }) {
-                case .tell(let value, let observers): for observer in observers { await observer(value) }
+                case .notify(let value, let observers): for observer in observers { await observer(value) }
                 case .rest(let isOver):
                     if isOver { isDelivered.set(true) }
                     return
