@@ -122,8 +122,13 @@ final class RecordingReceiver: BodyReceiver {
     private let isEncoded = Mutex(false)
 
     func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand {
+        guard !isEncoded.withLock({ $0 }) else { return try receiver.didReceive(bytes) }
+        // Before the receiver has the bytes, because its reader may then end the stream.
+        append(bytes)
+        var isTaken = false
+        defer { if !isTaken { state.withLock { $0?.body.count -= bytes.count } } }
         let demand = try receiver.didReceive(bytes)
-        if demand == .more, !isEncoded.withLock({ $0 }) { append(bytes) }
+        isTaken = demand == .more
         return demand
     }
 

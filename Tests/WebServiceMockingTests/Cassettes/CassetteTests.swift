@@ -266,6 +266,55 @@ import WebServiceCore
         #expect(try await service(replay).GET("/events").string().value == "data: brew\n\n")
     }
 
+    /// Calls a closure when it receives bytes, as a reader that takes them immediately.
+    private final class ImmediateReader: BodyReceiver {
+        let demand: Demand
+        let read: @Sendable () -> Void
+
+        init(_ demand: Demand, _ read: @escaping @Sendable () -> Void) { (self.demand, self.read) = (demand, read) }
+
+        func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) {}
+        func didReceive(_ bytes: UnsafeRawBufferPointer) -> Demand {
+            read()
+            return demand
+        }
+        func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {}
+    }
+
+    @Test("A stream that its reader ends as soon as it has the last bytes is recorded with them")
+    func endedWithTheLastBytes() throws {
+        let recorded = Collected<CassetteRecorder.Result>()
+        let receiver = Mutex<RecordingReceiver?>(nil)
+        let recording = RecordingReceiver(ImmediateReader(.more) { receiver.withLock { $0 }?.didCancel() }) {
+            recorded.add($0)
+        }
+        receiver.withLock { $0 = recording }
+        defer { receiver.withLock { $0 = nil } }
+        let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\r\n".utf8), url: "https://h/"))
+        try recording.didReceive(head, length: nil, decoder: nil)
+        _ = try Data("ale".utf8).withUnsafeBytes { try recording.didReceive($0) }
+        guard case .response(let response) = recorded.values.first else {
+            Issue.record("nothing was recorded")
+            return
+        }
+        #expect(response.body == Data("ale".utf8))
+    }
+
+    @Test("Bytes that a paused reader does not take are recorded once, when they are delivered again")
+    func pausedBytes() throws {
+        let recorded = Collected<CassetteRecorder.Result>()
+        let recording = RecordingReceiver(ImmediateReader(.pause) {}) { recorded.add($0) }
+        let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\r\n".utf8), url: "https://h/"))
+        try recording.didReceive(head, length: nil, decoder: nil)
+        for _ in 0..<2 { _ = try Data("ale".utf8).withUnsafeBytes { try recording.didReceive($0) } }
+        recording.didCancel()
+        guard case .response(let response) = recorded.values.first else {
+            Issue.record("nothing was recorded")
+            return
+        }
+        #expect(response.body.isEmpty == true)
+    }
+
     @Test("A failure of the transport is replayed, and a cancelled request is not recorded")
     func failures() async throws {
         mock.on(.GET, "/v1/offline", .error(URLError(.notConnectedToInternet)))
