@@ -332,6 +332,6 @@ struct LifeCycleModelTests {
             return response
         }
         await race(
-            (isSoak ? 10_000 : 100) / Self.scale, WebService(baseURLString: server.baseURLString), ["/x", "/away"])
+            (isSoak ? 10_000 : 50) / Self.scale, WebService(baseURLString: server.baseURLString), ["/x", "/away"])
     }
 }
