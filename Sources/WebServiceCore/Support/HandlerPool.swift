@@ -143,7 +143,7 @@ package final class HandlerPool: TaskExecutor {
     /// executor.
     @discardableResult
     static func startImmediately(
-        on executor: any TaskExecutor, _ operation: @escaping @Sendable () async -> Void
+        on executor: (any TaskExecutor)?, _ operation: @escaping @Sendable () async -> Void
     ) -> Task<Void, Never> {
         guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else {
             return Task(executorPreference: executor, operation: operation)

@@ -23,6 +23,7 @@ extension SessionTask {
     /// - Returns: Whether all handlers have run.
     func startInPlace(_ start: TaskState.Start) async -> Bool {
         guard start.driver == nil else {
+            shared.withLock { $0.expectAwaiter() }
             self.start(start)
             return false
         }
@@ -141,6 +142,7 @@ extension SessionTask {
         // Before the handlers, so that a request that follows the result does not use the
         // connection that the session is about to close.
         if action.cancelsWork { action.work?.cancel() }
+        action.awaiter?.resume()
     }
 
     /// Returns the error with the request of this exchange, unless it already has one.

@@ -79,6 +79,8 @@ public final class SessionTask: Sendable {
     func finished() async {
         await withTaskCancellationHandler {
             if let start = resumed(), await startInPlace(start) { return }
+            await result()
+            if shared.withLock({ $0.claimHandlers() }), await runHandlers(isAwaiting: true) { return }
             if shared.withLock({ $0.chain.isDrained }) { return }
             await withCheckedContinuation { continuation in
                 let wake: @Sendable (StepInput) -> (any Error)? = { _ in
@@ -89,6 +91,14 @@ public final class SessionTask: Sendable {
             }
         } onCancel: {
             cancel()
+        }
+    }
+
+    /// Waits until there is a result, provided that the caller can run the handlers: they contain
+    /// no custom closure, and no other caller waits.
+    private func result() async {
+        await withCheckedContinuation { continuation in
+            if !shared.withLock({ $0.wait(continuation) }) { continuation.resume() }
         }
     }
 

@@ -173,7 +173,37 @@ struct TaskState: Sendable {
 
     // MARK: Completion
 
+    /// The Swift task that waits for the result, and then runs the handlers if they contain no
+    /// custom closure. This saves waking another thread.
+    private var awaiter: Awaiter?
+
+    private enum Awaiter: Sendable {
+        /// It starts the task, and waits then.
+        case coming
+        case waiting(CheckedContinuation<Void, Never>)
+    }
+
+    /// Registers the Swift task that is about to start the task and to wait.
+    mutating func expectAwaiter() {
+        if !isComplete, awaiter == nil { awaiter = .coming }
+    }
+
+    /// - Returns: Whether the caller waits until there is a result.
+    mutating func wait(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
+        if case .waiting = awaiter { return false }
+        guard !isComplete, chain.holdsOnlyOwnSteps else { return false }
+        awaiter = .waiting(continuation)
+        return true
+    }
+
+    /// - Returns: Whether the caller must run the handlers.
+    mutating func claimHandlers() -> Bool {
+        !isSuspended && chain.holdsOnlyOwnSteps && chain.claim()
+    }
+
     struct CompleteAction: Sendable {
+        /// Continues the Swift task that waits for the result.
+        var awaiter: CheckedContinuation<Void, Never>?
         /// A Boolean value that indicates whether the caller must run the handlers.
         var runsHandlers = false
         /// What is delivered before the result, and accepts no further value.
@@ -204,8 +234,13 @@ struct TaskState: Sendable {
         }
         chain.open(failure: failure, after: awaited, isObserved: delegate != nil && driver == nil)
         defer { inFlight = InFlight() }
+        let awaiterRuns = awaiter != nil && chain.holdsOnlyOwnSteps
+        var continuation: CheckedContinuation<Void, Never>?
+        if case .waiting(let waiting) = awaiter { continuation = waiting }
+        awaiter = nil
         return CompleteAction(
-            runsHandlers: !isSuspended && chain.claim(), preludes: awaited, alarm: inFlight.alarm, work: inFlight.work,
+            awaiter: continuation, runsHandlers: !isSuspended && !awaiterRuns && chain.claim(), preludes: awaited,
+            alarm: inFlight.alarm, work: inFlight.work,
             cancelsWork: isInterrupted, isDriven: driver != nil)
     }
 

@@ -105,7 +105,7 @@ extension ServiceCore {
         let flight = RequestRegistry.Flight(
             id: context.id, request, key: key, account: typed.storageAccount, storageKey: place?.key
         ) { turn in
-            HandlerPool.startImmediately(on: self.clock.executor) {
+            HandlerPool.startImmediately(on: self.clock.work) {
                 if let turn, await !turn.value { return }
                 await self.fly(request, endpoint, context, place, typed)
             }

@@ -20,7 +20,7 @@ extension ServiceCore {
         registry.beginRead(id, task)
         dependency.observe? { [weak task] in task?.cancel() }
         let typed = configuration.typed
-        let work = HandlerPool.startImmediately(on: clock.executor) {
+        let work = HandlerPool.startImmediately(on: clock.work) {
             do {
                 let (value, data) = try await self.read(request, maximumAge, typed, task.context)
                 outcome.set(.success(value))
