@@ -139,11 +139,11 @@ struct AuthenticationTests {
     }
 
     @Test(
-        "10,000 simultaneous 401 responses cause one refresh, and each request ends once",
+        "Up to 10,000 simultaneous 401 responses cause one refresh, and each request ends once",
         .covers("C-50", "C-54"),
         arguments: Refresh.allCases)
     private func storm(kind: Refresh) async throws {
-        let count = 10_000 / CancelRaceTests.scale
+        let count = (kind == .succeeds || isSoak ? 10_000 : 4_000) / CancelRaceTests.scale
         let rounds = isSoak ? 25 : 1
         for _ in 0..<rounds {
             let server = TokenServer(accepts: "t2")
