@@ -4,7 +4,6 @@ import PackageDescription
 let package = Package(
     name: "BreweryKit",
     platforms: [.macOS(.v15), .iOS(.v18)],
-    products: [.library(name: "BreweryKit", targets: ["BreweryKit"])],
     dependencies: [.package(name: "WebService", path: "../..")],
     targets: [
         .target(name: "BreweryKit", dependencies: [.product(name: "WebServiceCore", package: "WebService")]),

@@ -25,7 +25,7 @@ public final class SQLiteStorage: ResponseStorage {
     /// The maximum number of entries; `nil` for unlimited.
     public let maximumCount: Int?
     /// The failures that a stored entry survives.
-    public let durability: StorageDurability
+    public let durability: StorageEntry.Durability
 
     /// A forked process must neither use nor close its parent's connections, so it opens new ones.
     private let pairs: PerProcess<ConnectionPair>
@@ -49,15 +49,16 @@ public final class SQLiteStorage: ResponseStorage {
     ///   - maximumBytes: The maximum size of all entries, keys included, in bytes. Defaults to
     ///     `nil`, which is unlimited.
     ///   - maximumCount: The maximum number of entries. Defaults to `nil`, which is unlimited.
-    ///   - durability: The failures that a stored entry survives. With `StorageDurability.power`,
-    ///     every write waits for the disk. Defaults to `StorageDurability.process`.
+    ///   - durability: The failures that a stored entry survives. With
+    ///     `StorageEntry.Durability.power`, every write waits for the disk. Defaults to
+    ///     `StorageEntry.Durability.process`.
     /// - Throws: `WebServiceError.Code.storage` if the URL is not a file URL.
     public convenience init(
         file: URL,
         classifications: Set<DataClassification>? = nil,
         maximumBytes: Int? = nil,
         maximumCount: Int? = nil,
-        durability: StorageDurability = .process
+        durability: StorageEntry.Durability = .process
     ) throws {
         try self.init(
             file: file, classifications: classifications, maximumBytes: maximumBytes, maximumCount: maximumCount,
@@ -68,7 +69,7 @@ public final class SQLiteStorage: ResponseStorage {
 
     init(
         file: URL, classifications: Set<DataClassification>? = nil, maximumBytes: Int? = nil, maximumCount: Int? = nil,
-        durability: StorageDurability = .process, clock: TaskClock, patience: Duration
+        durability: StorageEntry.Durability = .process, clock: TaskClock, patience: Duration
     ) throws {
         let path = file.absoluteURL.path
         guard file.isFileURL, !path.isEmpty, !path.utf8.contains(0) else {

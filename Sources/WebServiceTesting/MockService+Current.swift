@@ -3,7 +3,7 @@ public import WebServiceMocking
 extension MockService {
     /// The service of the current test, which the trait ``Testing/Trait/mockService`` creates.
     ///
-    /// - Throws: ``MissingMockService`` outside of a test with the trait, and in a detached task.
+    /// - Throws: An error outside of a test with the trait, and in a detached task.
     public static var current: MockService {
         get throws {
             guard let current = scoped else { throw MissingMockService() }
@@ -15,7 +15,6 @@ extension MockService {
 }
 
 /// The error of ``WebServiceMocking/MockService/current`` without the trait.
-public struct MissingMockService: Error, CustomStringConvertible {
-    /// The reason in one sentence.
-    public var description: String { "the current test has no trait .mockService" }
+struct MissingMockService: Error, CustomStringConvertible {
+    var description: String { "the current test has no trait .mockService" }
 }

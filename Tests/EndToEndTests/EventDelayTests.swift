@@ -116,11 +116,12 @@ struct EventDelayTests {
     @Test("Delays that are zero or negative count as a millisecond, and the longest ones are possible")
     func extremeDelays() {
         for base in [Duration.zero, .seconds(-1)] {
-            let delays = EventReconnection.Delays(base: base, maximum: .seconds(1), attempts: nil, random: { 0 })
+            let delays = ServerSentEvent.Reconnection.Delays(
+                base: base, maximum: .seconds(1), attempts: nil, random: { 0 })
             #expect(delays.delay(after: 0, .zero, .system) == .milliseconds(1))
             #expect(delays.delay(after: 5, nil, .system) == .milliseconds(16))
         }
-        let long = EventReconnection.Delays(
+        let long = ServerSentEvent.Reconnection.Delays(
             base: .seconds(Int64.max), maximum: .seconds(-1), attempts: nil, random: { 1 })
         #expect(long.delay(after: .max, .zero, .system) > .seconds(Int64.max))
     }
@@ -129,7 +130,8 @@ struct EventDelayTests {
         "The maximum number of attempts is that of consecutive connections without an event", .covers("E-302"),
         arguments: [(-1, 1), (0, 1), (1, 1), (2, 2), (3, 3)])
     func attempts(maximum: Int, expected: Int) async throws {
-        let policy = EventReconnection.reconnecting(baseDelay: .zero, maximumDelay: .zero, maximumAttempts: maximum)
+        let policy = ServerSentEvent.Reconnection.reconnecting(
+            baseDelay: .zero, maximumDelay: .zero, maximumAttempts: maximum)
         for isEnd in [true, false] {
             let mock = MockSession()
             mock.addStub { _ in isEnd ? Self.stream(": comment\n\n") : MockResponse(statusCode: 503) }
@@ -167,7 +169,7 @@ struct EventDelayTests {
         let server = try MockServer()
         defer { server.stop() }
         server.on(.GET, "/", bodies.map(Self.stream) + [MockResponse(statusCode: 204)])
-        let policy = EventReconnection.reconnecting(baseDelay: .zero, maximumDelay: .zero)
+        let policy = ServerSentEvent.Reconnection.reconnecting(baseDelay: .zero, maximumDelay: .zero)
         var ids: [String] = []
         for try await event in try session.service(server).GET("/").events(policy) { ids.append(event.id) }
         #expect(ids == ["known"] + rejected + ["a\tb", ""])

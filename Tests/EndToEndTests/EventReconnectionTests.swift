@@ -23,7 +23,8 @@ struct EventReconnectionTests {
         return response
     }
 
-    private let quick = EventReconnection.reconnecting(baseDelay: .milliseconds(1), maximumDelay: .milliseconds(5))
+    private let quick = ServerSentEvent.Reconnection.reconnecting(
+        baseDelay: .milliseconds(1), maximumDelay: .milliseconds(5))
 
     private func service(_ server: MockServer) -> WebService {
         let service = RealSession.best
@@ -56,7 +57,7 @@ struct EventReconnectionTests {
         let server = try server([failing, failing, stream("data: 1\n\n"), failing, failing, stream("data: 2\n\n")])
         defer { server.stop() }
         // Two consecutive failures are permitted, and a third is not.
-        let policy = EventReconnection.reconnecting(
+        let policy = ServerSentEvent.Reconnection.reconnecting(
             baseDelay: .milliseconds(1), maximumDelay: .milliseconds(5), maximumAttempts: 3)
         #expect(try await all(service(server).GET("/").events(policy)) == ["1", "2"])
         let other = try self.server([failing, failing, failing, failing])
@@ -107,7 +108,7 @@ struct EventReconnectionTests {
 
     @Test("A POST request reconnects only on request, and then with its body", .covers("E-14"))
     func post() async throws {
-        for (policy, count) in [(EventReconnection.never, 1), (quick, 3)] {
+        for (policy, count) in [(ServerSentEvent.Reconnection.never, 1), (quick, 3)] {
             let server = try server([stream("data: 1\n\n"), stream("data: 2\n\n")])
             defer { server.stop() }
             let events = service(server).POST("/").setBody(.data(Data("question".utf8))).events(policy)

@@ -224,11 +224,11 @@ struct EventStreamTests {
 
     @Test("Delays are doubled up to the maximum and increased by a random amount", .covers("E-06", "E-07"))
     func delays() {
-        let delays = EventReconnection.Delays(
+        let delays = ServerSentEvent.Reconnection.Delays(
             base: .seconds(1), maximum: .seconds(30), attempts: nil, random: { 0 })
         let expected = [1, 1, 2, 4, 8, 16, 30, 30].map { Duration.seconds($0) }
         #expect((0...7).map { delays.delay(after: $0, nil, .system) } == expected)
-        let increased = EventReconnection.Delays(
+        let increased = ServerSentEvent.Reconnection.Delays(
             base: .milliseconds(100), maximum: .seconds(30), attempts: nil, random: { 1 })
         #expect(increased.delay(after: 0, .milliseconds(200), .system) == .milliseconds(300))
         #expect(increased.delay(after: .max, .seconds(3600), .system) == .seconds(45))

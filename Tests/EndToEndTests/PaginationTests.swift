@@ -113,7 +113,7 @@ struct PaginationTests {
             canMoveNext = { paginator.canMoveNext }
             reset = { paginator.reset() }
             save = { try JSONEncoder().encode(paginator.state) }
-            restore = { paginator.reset(to: try JSONDecoder().decode(PaginatorState<Position>.self, from: $0)) }
+            restore = { paginator.reset(to: try JSONDecoder().decode(Paginator<Int, Position>.State.self, from: $0)) }
         }
 
         init(_ kind: Kind, _ list: Numbers) {

@@ -340,7 +340,7 @@ struct StreamedUploadTests {
     }
 }
 
-extension MockBodyWriter {
+extension MockResponse.BodyWriter {
     /// Receives bytes from the client; returns 0 at the end.
     fileprivate func receive(into bytes: inout [UInt8]) -> Int {
         guard case .connection(let socket, _) = output else { return 0 }

@@ -17,7 +17,7 @@ private struct GetOrderListRequest: ParameterizedRequest, ValueStorableRequest, 
     typealias Output = [Order]
 
     var path: String { "/orders" }
-    var parameters: RequestParameters { .simple(["skip": skipOrdersCount, "take": ordersPerPage]) }
+    var parameters: Parameters { ["skip": skipOrdersCount, "take": ordersPerPage] }
     var storageIdentifier: String? { "orders/\(skipOrdersCount)/\(ordersPerPage)" }
 
     func decode(_ response: Response) throws -> [Order] {

@@ -67,7 +67,7 @@ struct OrdersRequest: ParameterizedRequest, Hashable {
     typealias Output = [Brewer]
 
     var path: String { "/orders" }
-    var parameters: RequestParameters { .simple(["skip": skip, "take": 20]) }
+    var parameters: Parameters { ["skip": skip, "take": 20] }
 }
 
 struct UpdateBrewer: ParameterizedRequest {
@@ -91,7 +91,7 @@ struct VisitsRequest: ParameterizedRequest, PagedRequest {
     typealias Output = Visits
 
     var path: String { "/visits" }
-    var parameters: RequestParameters { .simple(["cursor": cursor]) }
+    var parameters: Parameters { ["cursor": cursor] }
 
     func at(_ cursor: String) -> VisitsRequest { VisitsRequest(cursor: cursor) }
     func page(of list: Visits, response: Response) -> Page<String, String> { Page(list.visits, next: list.next) }
@@ -579,7 +579,7 @@ struct GuideSnippets {
         var busy = MockResponse(statusCode: 503)
         busy.headers[.retryAfter] = "0"
         session.addStub(busy)
-        let retryBudget = RetryBudget(capacity: 50, ratio: 0.1)
+        let retryBudget = RetryPolicy.Budget(capacity: 50, ratio: 0.1)
         service.interceptors = [RetryPolicy(retryBudget: retryBudget)]
         _ = await service.GET("/brewers").data().result
         #expect(session.recordedRequests.count == 3)
@@ -1227,7 +1227,8 @@ struct GuideSnippets {
         while let page = try await brewers.moveNext() {
             print(page.items.count, brewers.canMoveNext)
         }
-        brewers.reset(to: try JSONDecoder().decode(PaginatorState<Int>.self, from: saved))  // the third page is next
+        let state = try JSONDecoder().decode(Paginator<Brewer, Int>.State.self, from: saved)
+        brewers.reset(to: state)  // the third page is next
         #expect(second?.items.first?.name == "20")
         #expect(try await brewers.moveNext()?.items.first?.name == "40")
     }

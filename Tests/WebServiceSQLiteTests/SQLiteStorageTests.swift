@@ -257,8 +257,8 @@ struct SQLiteStorageTests {
 
     @Test(
         "Every write waits for the disk only with the durability that survives a power failure", .covers("M-21"),
-        arguments: [(StorageDurability.process, Int64(1)), (.power, 2)] as [(StorageDurability, Int64)])
-    func durability(durability: StorageDurability, level: Int64) async throws {
+        arguments: [(StorageEntry.Durability.process, Int64(1)), (.power, 2)] as [(StorageEntry.Durability, Int64)])
+    func durability(durability: StorageEntry.Durability, level: Int64) async throws {
         try await withScratchFolder { folder in
             let files = DatabaseFiles(database: folder.appendingPathComponent("a.db").path)
             let pair = ConnectionPair(files: files, durability: durability, clock: .system, patience: .seconds(1))

@@ -79,8 +79,8 @@ struct SharingTests {
 
     @Test(
         "64 tasks write and read concurrently, over one storage and over several",
-        arguments: [StorageDurability.process, .power])
-    func tasks(durability: StorageDurability) async throws {
+        arguments: [StorageEntry.Durability.process, .power])
+    func tasks(durability: StorageEntry.Durability) async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
             let rounds = isSoak ? 20 : 8

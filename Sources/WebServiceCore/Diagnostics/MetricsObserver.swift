@@ -1,28 +1,14 @@
 /// An observer that reports the metrics of each exchange.
-///
-/// ```swift
-/// service.observers = [.metrics { requests.record($0.duration, status: $0.status) }]
-/// ```
-/// Typed requests and downloads are not reported: the exchanges that they send are.
-public struct MetricsObserver: Observer {
-    private let report: @Sendable (ExchangeMetrics) -> Void
+private struct MetricsObserver: Observer {
+    let report: @Sendable (_ metrics: ObservedExchange.Metrics) -> Void
 
-    /// Creates an observer.
-    ///
-    /// - Parameter report: Called with the metrics of each exchange when it has ended, on any
-    ///   thread.
-    public init(_ report: @escaping @Sendable (_ metrics: ExchangeMetrics) -> Void) {
-        self.report = report
-    }
-
-    /// Reports the metrics if the exchange has ended.
-    public func observe(_ event: ExchangeEvent) {
+    func observe(_ event: ExchangeEvent) {
         guard case .ended(let summary) = event.kind, !event.exchange.isComposite else { return }
         let response = try? summary.result.get()  // an error has no response
         let failure: String? =
             if case .failure(let error) = summary.result { ExchangeLog.Attempt.kind(of: error) } else { nil }
         report(
-            ExchangeMetrics(
+            ObservedExchange.Metrics(
                 exchange: event.exchange, duration: event.time, attempts: summary.attempts,
                 status: response?.head.flatMap { $0.isHTTP ? $0.status : nil }, failure: failure,
                 source: response?.source, byteCount: response?.data.count ?? 0,
@@ -30,9 +16,25 @@ public struct MetricsObserver: Observer {
     }
 }
 
-extension Observer where Self == MetricsObserver {
-    /// Returns an observer that reports the metrics of each exchange; see ``MetricsObserver``.
-    public static func metrics(_ report: @escaping @Sendable (_ metrics: ExchangeMetrics) -> Void) -> MetricsObserver {
-        MetricsObserver(report)
+/// The static functions of ``Observer`` that return `some Observer` are members of `Never`.
+extension Never: Observer {
+    /// Is never called, because there are no instances.
+    public func observe(_ event: ExchangeEvent) { switch self {} }
+}
+
+extension Observer where Self == Never {
+    /// Returns an observer that reports the metrics of each exchange.
+    ///
+    /// ```swift
+    /// service.observers = [.metrics { requests.record($0.duration, status: $0.status) }]
+    /// ```
+    /// Typed requests and downloads are not reported: the exchanges that they send are.
+    ///
+    /// - Parameter report: Called with the metrics of each exchange when it has ended, on any
+    ///   thread.
+    public static func metrics(
+        _ report: @escaping @Sendable (_ metrics: ObservedExchange.Metrics) -> Void
+    ) -> some Observer {
+        MetricsObserver(report: report)
     }
 }

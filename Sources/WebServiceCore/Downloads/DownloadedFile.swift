@@ -19,19 +19,21 @@ public struct DownloadedFile: Sendable {
     public let response: Response
 }
 
-/// The handling of existing files by a download.
-public enum ExistingFile: Sendable, Hashable {
-    /// A file at the destination is an error, ``WebServiceError/Code/download``. It is not changed,
-    /// even if it is created during the download.
-    ///
-    /// An interrupted earlier download is continued.
-    case fail
-    /// A file at the destination is replaced when the download is complete.
-    ///
-    /// The bytes of an interrupted earlier download are discarded.
-    case replace
-    /// A file at the destination is replaced when the download is complete.
-    ///
-    /// An interrupted earlier download is continued.
-    case resume
+extension DownloadedFile {
+    /// The handling of existing files by a download.
+    public enum Existing: Sendable, Hashable {
+        /// A file at the destination is an error, ``WebServiceError/Code/download``. It is not
+        /// changed, even if it is created during the download.
+        ///
+        /// An interrupted earlier download is continued.
+        case fail
+        /// A file at the destination is replaced when the download is complete.
+        ///
+        /// The bytes of an interrupted earlier download are discarded.
+        case replace
+        /// A file at the destination is replaced when the download is complete.
+        ///
+        /// An interrupted earlier download is continued.
+        case resume
+    }
 }

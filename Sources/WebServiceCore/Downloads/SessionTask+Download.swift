@@ -39,7 +39,8 @@ extension SessionTask {
     ///
     /// - Parameters:
     ///   - file: The URL of the file. Its folder must exist.
-    ///   - existing: The handling of existing files. Defaults to ``ExistingFile/resume``.
+    ///   - existing: The handling of existing files. Defaults to
+    ///     ``DownloadedFile/Existing/resume``.
     ///   - checksum: The expected hash of the file. Defaults to `nil`.
     ///   - connections: The maximum number of concurrent requests, each for a different part of the
     ///     file. Defaults to 1. More than one is used only for files of at least 40 MiB, and only
@@ -52,7 +53,7 @@ extension SessionTask {
     ///     download, such as an expiring signature. Requires an entity tag. With a query that
     ///     selects the file, two files could be joined. Defaults to `false`.
     public func download(
-        to file: URL, existing: ExistingFile = .resume, checksum: Checksum? = nil, connections: Int = 1,
+        to file: URL, existing: DownloadedFile.Existing = .resume, checksum: Checksum? = nil, connections: Int = 1,
         bytesPerSecond: Int? = nil, synchronizes: Bool = false, ignoresQuery: Bool = false
     ) -> TypedTask<DownloadedFile> {
         download(
@@ -71,8 +72,8 @@ extension SessionTask {
     /// Without `name`, no file is replaced, because a server could choose which one: if the name
     /// belongs to another file, link or folder, or to another download, a number from 1 to 999 is
     /// added, as in `brew (1).iso`. ``DownloadedFile/url`` is the result. With
-    /// ``ExistingFile/fail``, such a name is an error. If all names are taken, the task fails with
-    /// ``WebServiceError/Code/download``.
+    /// ``DownloadedFile/Existing/fail``, such a name is an error. If all names are taken, the task
+    /// fails with ``WebServiceError/Code/download``.
     ///
     /// - Parameters:
     ///   - folder: The URL of the folder, which must exist.
@@ -80,8 +81,9 @@ extension SessionTask {
     ///     6266), or else the last component of the request's path, or else `download`. The bytes
     ///     of an interrupted download are then found only after the response has arrived, which may
     ///     require another request.
-    ///   - existing: The handling of existing files. Without `name`, ``ExistingFile/resume``, the
-    ///     default, and ``ExistingFile/replace`` differ only in the bytes of an interrupted download.
+    ///   - existing: The handling of existing files. Without `name`,
+    ///     ``DownloadedFile/Existing/resume``, the default, and ``DownloadedFile/Existing/replace``
+    ///     differ only in the bytes of an interrupted download.
     ///   - checksum: The expected hash of the file. Defaults to `nil`.
     ///   - connections: The maximum number of concurrent requests. Defaults to 1.
     ///   - bytesPerSecond: The maximum rate. Defaults to `nil`, no limit.
@@ -91,7 +93,7 @@ extension SessionTask {
     ///     download, such as an expiring signature. Requires an entity tag. With a query that
     ///     selects the file, two files could be joined. Defaults to `false`.
     public func download(
-        into folder: URL, name: String? = nil, existing: ExistingFile = .resume, checksum: Checksum? = nil,
+        into folder: URL, name: String? = nil, existing: DownloadedFile.Existing = .resume, checksum: Checksum? = nil,
         connections: Int = 1, bytesPerSecond: Int? = nil, synchronizes: Bool = false, ignoresQuery: Bool = false
     ) -> TypedTask<DownloadedFile> {
         download(
@@ -122,7 +124,7 @@ struct DownloadOptions: Sendable {
     }
 
     let place: Place
-    var existing = ExistingFile.resume
+    var existing = DownloadedFile.Existing.resume
     var checksum: Checksum?
     var connections = 1
     var bytesPerSecond: Int?

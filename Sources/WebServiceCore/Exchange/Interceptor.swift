@@ -72,26 +72,26 @@ protocol ContinuationPolicy: Interceptor {
 }
 
 /// An interceptor that calls a closure.
-public struct ClosureInterceptor: Interceptor {
-    private let body: @Sendable (Request, Next) async throws -> Response
+struct ClosureInterceptor: Interceptor {
+    let body: @Sendable (_ request: Request, _ next: Next) async throws -> Response
 
-    /// Creates an interceptor.
-    public init(_ body: @escaping @Sendable (_ request: Request, _ next: Next) async throws -> Response) {
-        self.body = body
-    }
-
-    /// Calls the closure.
-    public func intercept(_ request: Request, next: Next) async throws -> Response {
+    func intercept(_ request: Request, next: Next) async throws -> Response {
         try await body(request, next)
     }
 }
 
-extension Interceptor where Self == ClosureInterceptor {
+/// The static functions of ``Interceptor`` that return `some Interceptor` are members of `Never`.
+extension Never: Interceptor {
+    /// Is never called, because there are no instances.
+    public func intercept(_ request: Request, next: Next) async throws -> Response { switch self {} }
+}
+
+extension Interceptor where Self == Never {
     /// Returns an interceptor that calls a closure.
-    public static func closure(_ body: @escaping @Sendable (_ request: Request, _ next: Next) async throws -> Response)
-        -> ClosureInterceptor
-    {
-        ClosureInterceptor(body)
+    public static func closure(
+        _ body: @escaping @Sendable (_ request: Request, _ next: Next) async throws -> Response
+    ) -> some Interceptor {
+        ClosureInterceptor(body: body)
     }
 
     /// Returns an interceptor that adds default header fields.
@@ -104,7 +104,7 @@ extension Interceptor where Self == ClosureInterceptor {
     ///   - headers: The header fields.
     ///   - origins: The origins, in addition to that of the base URL, that the fields are sent to.
     ///     Defaults to none.
-    public static func headers(_ headers: Headers, origins: Set<Origin> = []) -> ClosureInterceptor {
+    public static func headers(_ headers: Headers, origins: Set<Origin> = []) -> some Interceptor {
         ClosureInterceptor { request, next in
             var request = request
             request.add(headers, for: origins.union([next.context.service.baseOrigin].compactMap(\.self)))
@@ -115,7 +115,7 @@ extension Interceptor where Self == ClosureInterceptor {
     /// Returns an interceptor that adds the header field `User-Agent` (RFC 9110, section 10.1.5).
     ///
     /// A request that already has the field is not changed.
-    public static func userAgent(_ product: String) -> ClosureInterceptor {
+    public static func userAgent(_ product: String) -> some Interceptor {
         headers(["User-Agent": product])
     }
 }

@@ -21,27 +21,27 @@ public protocol ErrorMapper: Sendable {
     func error(for response: Response) -> (any Error)?
 }
 
-/// An ``ErrorMapper`` with a closure.
-public struct ClosureErrorMapper: ErrorMapper {
-    private let body: @Sendable (Response) -> (any Error)?
+/// An error mapper that calls a closure.
+private struct ClosureErrorMapper: ErrorMapper {
+    let body: @Sendable (_ response: Response) -> (any Error)?
 
-    /// Creates a mapper with a closure.
-    public init(_ body: @escaping @Sendable (_ response: Response) -> (any Error)?) {
-        self.body = body
-    }
-
-    /// Returns the result of the closure.
-    public func error(for response: Response) -> (any Error)? {
+    func error(for response: Response) -> (any Error)? {
         body(response)
     }
 }
 
-extension ErrorMapper where Self == ClosureErrorMapper {
-    /// Returns a mapper with a closure.
+/// The static functions of ``ErrorMapper`` that return `some ErrorMapper` are members of `Never`.
+extension Never: ErrorMapper {
+    /// Is never called, because there are no instances.
+    public func error(for response: Response) -> (any Error)? { switch self {} }
+}
+
+extension ErrorMapper where Self == Never {
+    /// Returns a mapper that calls a closure.
     public static func closure(
         _ body: @escaping @Sendable (_ response: Response) -> (any Error)?
-    ) -> ClosureErrorMapper {
-        ClosureErrorMapper(body)
+    ) -> some ErrorMapper {
+        ClosureErrorMapper(body: body)
     }
 
     /// Returns a mapper that decodes the body as a custom error.
@@ -54,7 +54,7 @@ extension ErrorMapper where Self == ClosureErrorMapper {
     ///   - decoder: The decoder of the body.
     public static func decoding<Failure: Error & Decodable>(
         _ type: Failure.Type, statuses: ClosedRange<Int> = 0...999, decoder: some BodyDecoder = JSONDecoder()
-    ) -> ClosureErrorMapper {
+    ) -> some ErrorMapper {
         ClosureErrorMapper { response in
             guard statuses.contains(response.status) else { return nil }
             return try? JSON.decode(type, from: response.data, using: decoder)  // an undecodable body is not mapped

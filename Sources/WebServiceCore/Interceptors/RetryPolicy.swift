@@ -60,7 +60,7 @@ public struct RetryPolicy: Interceptor {
     /// A Boolean value that indicates whether non-idempotent requests are sent again.
     public var retriesAnyMethod: Bool
     /// The limit for the retries of all requests that share it, or `nil` for no such limit.
-    public var retryBudget: RetryBudget?
+    public var retryBudget: Budget?
 
     /// Returns the numbers for the jitter; `nil` for those of the service's clock.
     private let random: (@Sendable () -> Double)?
@@ -108,7 +108,7 @@ public struct RetryPolicy: Interceptor {
         errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes,
         retriesError: (@Sendable (any Error) -> Bool)? = nil,
         retriesAnyMethod: Bool = false,
-        retryBudget: RetryBudget? = nil,
+        retryBudget: Budget? = nil,
         random: (@Sendable () -> Double)? = nil
     ) {
         self.maximumAttempts = maximumAttempts
@@ -284,7 +284,7 @@ extension Interceptor where Self == RetryPolicy {
         budget: Duration = .seconds(60), attemptTimeout: Duration? = nil,
         statuses: Set<Int> = RetryPolicy.defaultStatuses,
         errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes, retriesAnyMethod: Bool = false,
-        retryBudget: RetryBudget? = nil, retriesResponse: (@Sendable (Response) -> Bool)? = nil,
+        retryBudget: RetryPolicy.Budget? = nil, retriesResponse: (@Sendable (Response) -> Bool)? = nil,
         retriesError: (@Sendable (any Error) -> Bool)? = nil
     ) -> RetryPolicy {
         RetryPolicy(

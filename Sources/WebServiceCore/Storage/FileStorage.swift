@@ -11,9 +11,9 @@ public import Foundation
 /// it is followed; its parent folders are not checked.
 ///
 /// Files are replaced atomically: at any time, and after the process has terminated at any time,
-/// either the old or the new file exists. With ``StorageDurability/power``, a file is written to
-/// the disk before it counts as stored, and so are removals. A damaged file counts as absent and is
-/// removed; the checksum detects damage, but not tampering.
+/// either the old or the new file exists. With ``StorageEntry/Durability/power``, a file is written
+/// to the disk before it counts as stored, and so are removals. A damaged file counts as absent and
+/// is removed; the checksum detects damage, but not tampering.
 ///
 /// Several storages and several processes may use one folder. With the same prefix they share its
 /// entries; with prefixes that differ in more than case, they do not access each other's files or
@@ -55,7 +55,7 @@ public final class FileStorage: ResponseStorage {
     private let path: String
     let names: Names
     let format: Format
-    let durability: StorageDurability
+    let durability: StorageEntry.Durability
     private let clock: TaskClock
     /// A forked process does not inherit the threads of its parent's queue.
     private let queue = PerProcess { _ in DispatchQueue(label: "WebService.FileStorage") }
@@ -74,13 +74,14 @@ public final class FileStorage: ResponseStorage {
     ///     is 36 bytes longer than its key and data. Defaults to `nil`, no limit.
     ///   - maximumCount: The maximum number of entries; below 1, nothing can be stored. Defaults to
     ///     `nil`, no limit.
-    ///   - durability: The guarantee for a stored entry. Defaults to ``StorageDurability/process``.
+    ///   - durability: The guarantee for a stored entry. Defaults to
+    ///     ``StorageEntry/Durability/process``.
     /// - Throws: ``WebServiceError/Code/storage`` if the URL is not that of a local folder, or the
     ///   prefix is invalid.
     public convenience init(
         folder: URL, prefix: String = "", format: Format = .wrapped, classifications: Set<DataClassification>? = nil,
         maximumBytes: Int? = nil,
-        maximumCount: Int? = nil, durability: StorageDurability = .process
+        maximumCount: Int? = nil, durability: StorageEntry.Durability = .process
     ) throws {
         try self.init(
             folder: folder, prefix: prefix, format: format, classifications: classifications,
@@ -93,7 +94,7 @@ public final class FileStorage: ResponseStorage {
     init(
         folder: URL, prefix: String = "", format: Format = .wrapped, classifications: Set<DataClassification>? = nil,
         maximumBytes: Int? = nil,
-        maximumCount: Int? = nil, durability: StorageDurability = .process, timekeeper: (any Timekeeper)?
+        maximumCount: Int? = nil, durability: StorageEntry.Durability = .process, timekeeper: (any Timekeeper)?
     ) throws {
         let isLocal = folder.isFileURL && [nil, "", "localhost"].contains(folder.host(percentEncoded: false))
         var path = isLocal ? folder.absoluteURL.path : ""
@@ -145,7 +146,7 @@ public final class FileStorage: ResponseStorage {
     /// - Throws: ``WebServiceError/Code/entryTooLarge`` if the entry alone exceeds the limits;
     ///   ``WebServiceError/Code/storage`` for a value without bytes, or, with a `POSIXError` as the
     ///   underlying error, if the file cannot be written. The previous entry remains. (If only the
-    ///   last step of ``StorageDurability/power`` fails, the new entry is stored, but a power
+    ///   last step of ``StorageEntry/Durability/power`` fails, the new entry is stored, but a power
     ///   failure may lose it.)
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         try await perform("an entry could not be written") { try self.write(entry, key) }

@@ -104,13 +104,15 @@ extension TaskClock {
     }
 }
 
-/// The guarantee for a stored entry.
-public enum StorageDurability: Sendable, Hashable {
-    /// A stored entry survives the end of the process at any time, including `SIGKILL`. The system
-    /// decides when to write it to the disk: a power failure can lose the last entries, but never
-    /// leaves a partial one.
-    case process
-    /// A stored entry also survives a power failure: it is written to the disk (`fsync`) before the
-    /// store completes. This takes milliseconds.
-    case power
+extension StorageEntry {
+    /// The guarantee for a stored entry.
+    public enum Durability: Sendable, Hashable {
+        /// A stored entry survives the end of the process at any time, including `SIGKILL`. The
+        /// system decides when to write it to the disk: a power failure can lose the last entries,
+        /// but never leaves a partial one.
+        case process
+        /// A stored entry also survives a power failure: it is written to the disk (`fsync`) before
+        /// the store completes. This takes milliseconds.
+        case power
+    }
 }

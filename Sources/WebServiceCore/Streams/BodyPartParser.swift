@@ -54,7 +54,7 @@ struct BodyPartParser: BodyParser {
         isFinished = true
     }
 
-    mutating func next() throws(WebServiceError) -> BodyPart? {
+    mutating func next() throws(WebServiceError) -> ResponseBody.Part? {
         while true {
             switch position {
             case .start:
@@ -85,7 +85,7 @@ struct BodyPartParser: BodyParser {
                 guard delimiter != nil || isLast else { return try end() }
                 let data = bytes.withBytes { Data($0.bytes(1..<size + 1)) }
                 if let delimiter { consume(delimiter) } else { position = .epilogue }
-                return BodyPart(headers: headers.removeAll(), data: data)
+                return ResponseBody.Part(headers: headers.removeAll(), data: data)
             case .epilogue:
                 consume(bytes.count)
                 return nil
@@ -158,7 +158,7 @@ struct BodyPartParser: BodyParser {
     }
 
     /// Returns `nil` if the body has not ended or may end here, and throws an error otherwise.
-    private func end() throws(WebServiceError) -> BodyPart? {
+    private func end() throws(WebServiceError) -> ResponseBody.Part? {
         guard isFinished, !endsWithoutDelimiter else { return nil }
         throw WebServiceError(.decoding, "the multipart body ends without its close delimiter")
     }

@@ -13,17 +13,18 @@ public struct BodySequence<Element: Sendable>: AsyncSequence, Sendable {
     }
 
     /// Returns an iterator over the elements.
-    public func makeAsyncIterator() -> Iterator { Iterator(source: makeSource()) }
+    ///
+    /// It throws the errors of the exchange if the sequence sends the request, the errors of
+    /// ``ResponseBody``, and the errors that the sequence documents. After an error, it returns
+    /// `nil`.
+    public func makeAsyncIterator() -> some AsyncIteratorProtocol<Element, any Error> & Sendable {
+        Iterator(source: makeSource())
+    }
 
-    /// The iterator of a ``BodySequence``.
-    public struct Iterator: AsyncIteratorProtocol, Sendable {
-        fileprivate var source: (any ElementSource<Element>)?
+    private struct Iterator: AsyncIteratorProtocol, Sendable {
+        var source: (any ElementSource<Element>)?
 
-        /// Returns the next element; `nil` at the end, and after an error.
-        ///
-        /// - Throws: The errors of the exchange if the sequence sends the request, the errors of
-        ///   ``ResponseBody``, and the errors that the sequence documents.
-        public mutating func next() async throws -> Element? {
+        mutating func next() async throws -> Element? {
             do {
                 if let element = try await source?.next() { return element }
             } catch {

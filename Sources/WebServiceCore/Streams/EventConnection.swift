@@ -8,7 +8,7 @@ import FoundationNetworking
 struct EventConnection: ElementSource {
     private let service: any PipelineSource
     private let request: Request
-    private let reconnection: EventReconnection
+    private let reconnection: ServerSentEvent.Reconnection
     private let terminator: (@Sendable (ServerSentEvent) -> Bool)?
     private var parser: ServerSentEventParser
     private var bytes: ResponseBody.AsyncIterator?
@@ -26,7 +26,7 @@ struct EventConnection: ElementSource {
     private var isOver = false
 
     init(
-        _ task: SessionTask, _ reconnection: EventReconnection, maximumSize: Int,
+        _ task: SessionTask, _ reconnection: ServerSentEvent.Reconnection, maximumSize: Int,
         until terminator: (@Sendable (ServerSentEvent) -> Bool)?
     ) {
         service = task.service

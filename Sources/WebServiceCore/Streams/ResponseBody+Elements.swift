@@ -40,7 +40,7 @@ extension ResponseBody {
     ///
     /// - Parameter maximumSize: The maximum size of a part in bytes. A larger part throws
     ///   ``WebServiceError/Code/elementTooLarge``. Defaults to 64 MiB.
-    public func parts(maximumSize: Int = 64 << 20) -> BodySequence<BodyPart> {
+    public func parts(maximumSize: Int = 64 << 20) -> BodySequence<ResponseBody.Part> {
         BodySequence {
             ParsedBody { (self, try BodyPartParser(contentType: contentType, maximumPartSize: maximumSize)) }
         }
@@ -83,7 +83,7 @@ extension SessionTask {
     /// Returns the parts of a multipart response body; see ``ResponseBody/parts(maximumSize:)``.
     ///
     /// Reading the first element sends the request.
-    public func parts(maximumSize: Int = 64 << 20) -> BodySequence<BodyPart> {
+    public func parts(maximumSize: Int = 64 << 20) -> BodySequence<ResponseBody.Part> {
         let body = streamedBody()
         return BodySequence {
             ParsedBody {

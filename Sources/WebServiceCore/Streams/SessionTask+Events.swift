@@ -12,15 +12,17 @@ extension SessionTask {
     /// ``WebServiceError/Code/unexpectedContentType``. The status 204 ends the sequence.
     ///
     /// - Parameters:
-    ///   - reconnection: The policy for reconnecting. Defaults to ``EventReconnection/never``.
+    ///   - reconnection: The policy for reconnecting. Defaults to
+    ///     ``ServerSentEvent/Reconnection/never``.
     ///   - maximumSize: The maximum size of an event in bytes. A larger event throws
     ///     ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
     ///   - terminator: Returns whether an event is the last one. The sequence ends after it, and
-    ///     the connection is closed. If the stream ends before that event and is not reconnected, the
-    ///     sequence throws ``WebServiceError/Code/streamEndedEarly``, so that a truncated response is not mistaken
-    ///     for a complete one. Defaults to `nil`: the end of the connection ends the sequence.
+    ///     the connection is closed. If the stream ends before that event and is not reconnected,
+    ///     the sequence throws ``WebServiceError/Code/streamEndedEarly``, so that a truncated
+    ///     response is not mistaken for a complete one. Defaults to `nil`: the end of the
+    ///     connection ends the sequence.
     public func events(
-        _ reconnection: EventReconnection = .never, maximumSize: Int = 16 << 20,
+        _ reconnection: ServerSentEvent.Reconnection = .never, maximumSize: Int = 16 << 20,
         until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil
     ) -> BodySequence<ServerSentEvent> {
         BodySequence { EventConnection(self, reconnection, maximumSize: maximumSize, until: terminator) }
@@ -33,7 +35,7 @@ extension SessionTask {
     /// ``WebServiceError/Code/decoding``. The decoder defaults to the current
     /// ``WebService/decoder``.
     public func events<Value: Decodable & Sendable>(
-        _ type: Value.Type, _ reconnection: EventReconnection = .never, decoder: (any BodyDecoder)? = nil,
+        _ type: Value.Type, _ reconnection: ServerSentEvent.Reconnection = .never, decoder: (any BodyDecoder)? = nil,
         maximumSize: Int = 16 << 20, until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil
     ) -> BodySequence<Value> {
         let decoder = decoder ?? service.decoder

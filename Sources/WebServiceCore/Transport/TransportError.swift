@@ -6,7 +6,7 @@ import FoundationNetworking
 
 extension URLError {
     /// Creates a `URLError` without the failing URL, which may contain secrets; `nil` for an error
-    /// of another domain. A ``PinnedKeyMismatch`` is preserved.
+    /// of another domain. A ``URLError/PinnedKeyMismatch`` is preserved.
     init?(transport error: any Error) {
         if error is CancellationError {
             self.init(.cancelled)
@@ -16,7 +16,7 @@ extension URLError {
         let code: Code? = error.domain == NSPOSIXErrorDomain ? Self.code(posix: error.code) : Code(rawValue: error.code)
         guard error.domain == NSURLErrorDomain || error.domain == NSPOSIXErrorDomain, let code else { return nil }
         var information: [String: Any] = [NSLocalizedDescriptionKey: error.localizedDescription]
-        if let mismatch = error.userInfo[NSUnderlyingErrorKey] as? PinnedKeyMismatch {
+        if let mismatch = error.userInfo[NSUnderlyingErrorKey] as? URLError.PinnedKeyMismatch {
             information[NSUnderlyingErrorKey] = mismatch
         }
         self.init(code, userInfo: information)

@@ -71,7 +71,7 @@ enum CurlError {
     }
 
     /// Returns the error of a server whose public key is not pinned.
-    static func pinError(_ mismatch: PinnedKeyMismatch) -> URLError {
+    static func pinError(_ mismatch: URLError.PinnedKeyMismatch) -> URLError {
         URLError(
             .serverCertificateUntrusted,
             userInfo: [NSLocalizedDescriptionKey: mismatch.description, NSUnderlyingErrorKey: mismatch])

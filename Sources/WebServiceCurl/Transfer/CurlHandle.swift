@@ -161,7 +161,7 @@ final class CurlHandle {
             let proxyPins = tunnelStatus == 0 ? engine.configuration.proxyTLS?.pinnedPublicKeys ?? [] : []
             let pins = proxyPins.isEmpty ? engine.configuration.tls.pinnedPublicKeys : proxyPins
             return .failure(
-                CurlError.pinError(PinnedKeyMismatch(expected: pins, presented: presentedPin)))
+                CurlError.pinError(URLError.PinnedKeyMismatch(expected: pins, presented: presentedPin)))
         // libcurl rejects a response with too many codings, and decodes bodies if zlib is missing.
         case CURLE_BAD_CONTENT_ENCODING where !head.codings.isEmpty:
             return .failure(RejectingDecoder(names: head.codings).error)

@@ -183,7 +183,7 @@ extension SessionScenario {
     }
 }
 
-extension MockBodyWriter {
+extension MockResponse.BodyWriter {
     /// Blocks until the tally reaches a number, for up to 30 seconds.
     fileprivate func wait(for number: Int, of tally: Tally) throws {
         let end = ContinuousClock.now + .seconds(30)

@@ -58,7 +58,7 @@ public final class MockEndpoint: ServiceEndpoint {
     }
 
     /// Returns whether stored data is hidden or left to other endpoints.
-    public func storedData(of request: any ServiceRequest) -> StoredDataHandling {
+    public func storedData(of request: any ServiceRequest) -> StorageEntry.Handling {
         hidesStoredData && supports(request) ? .hides : .leaves
     }
 

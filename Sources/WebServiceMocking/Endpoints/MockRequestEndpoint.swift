@@ -46,5 +46,5 @@ public struct MockRequestEndpoint<Request: ServiceRequest>: ServiceEndpoint {
     }
 
     /// Returns `.leaves`: other endpoints process stored data.
-    public func storedData(of request: any ServiceRequest) -> StoredDataHandling { .leaves }
+    public func storedData(of request: any ServiceRequest) -> StorageEntry.Handling { .leaves }
 }

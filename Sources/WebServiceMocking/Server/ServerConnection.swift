@@ -7,7 +7,7 @@ import WebServiceCore
 struct ServerConnection: Sendable {
     let number: Int
     let socket: Socket
-    let fault: ConnectionFault?
+    let fault: MockServer.ConnectionFault?
     var limits = RequestParser.Limits()
     let respond: @Sendable (ReceivedRequest) -> MockResponse
     let early: @Sendable (RequestHead) -> EarlyRoute
@@ -97,7 +97,9 @@ struct ServerConnection: Sendable {
             if let pause = message.drip?.pause, !rest.isEmpty { socket.pause(for: pause) }
         }
         if let (isChunked, write) = message.writer {
-            do { try write(MockBodyWriter(output: .connection(socket, isChunked: isChunked))) } catch { return false }
+            do { try write(MockResponse.BodyWriter(output: .connection(socket, isChunked: isChunked))) } catch {
+                return false
+            }
             return socket.send(message.end)
         }
         if let repetition = message.repetition, !repetition.isEmpty {

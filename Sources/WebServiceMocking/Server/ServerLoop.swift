@@ -13,7 +13,7 @@ final class ServerLoop: Sendable {
         /// The responses before the body. `nil` suppresses `100 Continue`.
         var earlyResponses: [(method: Request.Method, path: String, response: MockResponse?)] = []
         /// The faults of the next connections.
-        var connectionFaults: [ConnectionFault?] = []
+        var connectionFaults: [MockServer.ConnectionFault?] = []
         var connectionCount = 0
         /// Connections that are still being served.
         var openConnectionCount = 0
@@ -21,7 +21,7 @@ final class ServerLoop: Sendable {
         /// The numbers of connections that have ended and whose resources are still to be released.
         fileprivate var ended: [Int] = []
 
-        mutating func addConnection() -> (number: Int, fault: ConnectionFault?) {
+        mutating func addConnection() -> (number: Int, fault: MockServer.ConnectionFault?) {
             connectionCount += 1
             openConnectionCount += 1
             let fault = connectionFaults.first ?? nil
@@ -101,7 +101,7 @@ final class ServerLoop: Sendable {
         for client in clients.values { client.giveBack() }
     }
 
-    private func serve(_ socket: Socket, number: Int, _ fault: ConnectionFault?) -> Client? {
+    private func serve(_ socket: Socket, number: Int, _ fault: MockServer.ConnectionFault?) -> Client? {
         var socket = socket
         if let tls {
             guard let stream = TLSStream(tls) else { return close(socket, number: number) }

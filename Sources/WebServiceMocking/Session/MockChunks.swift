@@ -18,7 +18,7 @@ struct MockChunks: Error {
     ///
     /// - Throws: The error of the sequence, or that of the writer if the client has closed the
     ///   connection. The sequence is then cancelled.
-    func write(to body: MockBodyWriter) throws {
+    func write(to body: MockResponse.BodyWriter) throws {
         let relay = ChunkRelay()
         let task = Task {
             do {

@@ -24,7 +24,7 @@ struct ResponseMessage {
     /// Bytes that are sent repeatedly after ``bytes``, without end.
     var repetition: Data?
     /// Writes the body after ``bytes``.
-    var writer: (isChunked: Bool, write: @Sendable (MockBodyWriter) throws -> Void)?
+    var writer: (isChunked: Bool, write: @Sendable (MockResponse.BodyWriter) throws -> Void)?
     /// Bytes that are sent after the body.
     var end = Data()
     var ending: Ending

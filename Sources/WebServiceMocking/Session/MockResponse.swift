@@ -70,7 +70,7 @@ public struct MockResponse: Sendable {
     /// chunked unless ``headers`` contain `Content-Length`. If the closure throws, the connection
     /// is closed, so that the client detects an incomplete response. A ``MockSession`` calls it on
     /// a background thread. If it throws an error, the request fails with that error.
-    public var writer: (@Sendable (_ body: MockBodyWriter) throws -> Void)?
+    public var writer: (@Sendable (_ body: BodyWriter) throws -> Void)?
 
     /// The sequence of the body; `nil` if ``data`` is the body.
     var chunks: MockChunks?
@@ -104,7 +104,7 @@ public struct MockResponse: Sendable {
     }
 
     /// Creates a response whose body is written by a closure; see ``writer``.
-    public init(statusCode: Int, writer: @escaping @Sendable (_ body: MockBodyWriter) throws -> Void) {
+    public init(statusCode: Int, writer: @escaping @Sendable (_ body: BodyWriter) throws -> Void) {
         self.init(statusCode: statusCode)
         self.writer = writer
     }

@@ -81,14 +81,14 @@ final class WrittenBody: Sendable {
 
 extension MockChunks {
     /// Creates the body that a closure writes on a background thread.
-    init(writer: @escaping @Sendable (MockBodyWriter) throws -> Void) {
+    init(writer: @escaping @Sendable (MockResponse.BodyWriter) throws -> Void) {
         self.init(produce: { take, clock in
             let body = WrittenBody(take, clock)
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                     body.replaceToken(by: clock.beginWork())
                     DispatchQueue.global().async {
-                        let result = Result { try writer(MockBodyWriter(output: .session(body))) }
+                        let result = Result { try writer(MockResponse.BodyWriter(output: .session(body))) }
                         continuation.resume(with: body.failure.map { .failure($0) } ?? result)
                         body.replaceToken(by: nil)
                     }

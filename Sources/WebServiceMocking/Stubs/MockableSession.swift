@@ -3,9 +3,9 @@ public import WebServiceCore
 /// A session that responds from stubs, with the declarations of ELWebService.
 ///
 /// Conforming types are ``MockSession`` and ``RequestRecordingSession``.
-public protocol MockableSession: StubResponder, Session {}
+public typealias MockableSession = Session & StubResponder
 
-extension MockableSession {
+extension StubResponder where Self: Session {
     /// Adds a result for the requests that the matcher accepts.
     ///
     /// - Parameters:

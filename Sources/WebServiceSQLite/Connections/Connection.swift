@@ -38,7 +38,7 @@ final class Connection: @unchecked Sendable {
     ///
     /// - Throws: An error whose ``SQLiteError/isForeign`` is `true` if the file is not a database
     ///   of this library.
-    init(_ files: DatabaseFiles, durability: StorageDurability, clock: TaskClock) throws {
+    init(_ files: DatabaseFiles, durability: StorageEntry.Durability, clock: TaskClock) throws {
         self.files = files
         lastLook = clock.now
         database = try Self.open(files.database, durability)
@@ -99,7 +99,7 @@ final class Connection: @unchecked Sendable {
         if code != SQLITE_BUSY && code != SQLITE_LOCKED { try database.check(code) }
     }
 
-    private static func open(_ path: String, _ durability: StorageDurability) throws -> Database {
+    private static func open(_ path: String, _ durability: StorageEntry.Durability) throws -> Database {
         let database = try Database(path: path)
         // Checked before the first read; a read-only format of the file is detected later.
         guard !database.isReadOnly else { throw SQLiteError(SQLITE_READONLY, "the file cannot be opened for writing") }

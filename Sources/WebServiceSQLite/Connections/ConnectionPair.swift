@@ -9,7 +9,7 @@ final class ConnectionPair: Sendable {
     let reader: ConnectionSlot
     let writer: ConnectionSlot
     private let files: DatabaseFiles
-    private let durability: StorageDurability
+    private let durability: StorageEntry.Durability
     private let clock: TaskClock
     private let patience: Duration
     private let isForked: Bool
@@ -19,7 +19,7 @@ final class ConnectionPair: Sendable {
     ///   - isForked: Whether the process was forked. In a forked process, no thread executes the
     ///     queues.
     init(
-        files: DatabaseFiles, durability: StorageDurability, clock: TaskClock, patience: Duration,
+        files: DatabaseFiles, durability: StorageEntry.Durability, clock: TaskClock, patience: Duration,
         isForked: Bool = false
     ) {
         self.files = files

@@ -47,7 +47,7 @@ struct DatabaseFiles: Sendable {
     }
 
     /// Executes the body while holding the lock file. Throws a busy error if it is already locked.
-    func exclusively<Value>(_ durability: StorageDurability, _ body: () throws -> Value) throws -> Value {
+    func exclusively<Value>(_ durability: StorageEntry.Durability, _ body: () throws -> Value) throws -> Value {
         try Folder.create((database as NSString).deletingLastPathComponent, synchronize: durability == .power)
         let descriptor = try system("open") { open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600) }
         defer { close(descriptor) }

@@ -104,7 +104,7 @@ final class DownloadFixture: Sendable {
     /// The `Range` fields of the requests; empty for a request without one.
     var ranges: [String] { requests.map { $0.headers["Range"] ?? "" } }
 
-    func download(existing: ExistingFile = .resume, connections: Int = 1) -> TypedTask<DownloadedFile> {
+    func download(existing: DownloadedFile.Existing = .resume, connections: Int = 1) -> TypedTask<DownloadedFile> {
         service.GET("/a.iso").download(to: destination, existing: existing, connections: connections)
     }
 

@@ -23,7 +23,7 @@ struct DownloadNameTests {
     }
 
     private static func download(
-        _ fixture: DownloadFixture, _ path: String = "/a.iso", existing: ExistingFile = .resume
+        _ fixture: DownloadFixture, _ path: String = "/a.iso", existing: DownloadedFile.Existing = .resume
     ) -> TypedTask<DownloadedFile> {
         fixture.service.GET(path).download(into: fixture.folder, existing: existing)
     }
@@ -34,8 +34,8 @@ struct DownloadNameTests {
 
     @Test(
         "A file that exists is not replaced by one whose name the server chooses", .covers("D-301"),
-        arguments: RealSession.allCases, [ExistingFile.resume, .replace])
-    func existing(session: RealSession, existing: ExistingFile) async throws {
+        arguments: RealSession.allCases, [DownloadedFile.Existing.resume, .replace])
+    func existing(session: RealSession, existing: DownloadedFile.Existing) async throws {
         let fixture = try Self.fixture(over: session)
         try Data("mine".utf8).write(to: fixture.folder.appendingPathComponent("b.iso"))
         for number in 1...2 {
@@ -147,7 +147,7 @@ struct DownloadNameTests {
         try await fixture.interrupt(after: 400_000)
         let other = DownloadFixture.content(1_000, seed: 1)
         fixture.serve { request, _ in Self.suggesting("a.iso", other, request) }
-        for existing in [ExistingFile.resume, .replace] {
+        for existing in [DownloadedFile.Existing.resume, .replace] {
             let file = try await Self.download(fixture, "/other", existing: existing).value
             #expect(file.url.lastPathComponent == (existing == .resume ? "a (1).iso" : "a (2).iso"))
             #expect(try Data(contentsOf: file.url) == other)

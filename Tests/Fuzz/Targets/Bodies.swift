@@ -62,7 +62,7 @@ extension FuzzTarget {
     }
 
     private static func fingerprint(_ element: some Sendable) -> String {
-        guard let part = element as? BodyPart else { return "\(element)" }
+        guard let part = element as? ResponseBody.Part else { return "\(element)" }
         return "\(part.headers.fields) \(part.data.base64EncodedString())"
     }
 }

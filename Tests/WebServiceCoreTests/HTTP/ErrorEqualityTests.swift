@@ -33,7 +33,7 @@ struct ErrorEqualityTests {
     func caught() async throws {
         func requireSendable<Failure: Error & Sendable>(_: Failure.Type) {}
         requireSendable(WebServiceError.self)
-        requireSendable(StorageFailure.self)
+        requireSendable(StorageEntry.Failure.self)
         requireSendable(SessionScenario.Failure.self)
         func codeOfDeadline(_ path: String) async -> WebServiceError.Code? {
             let clock = ManualTimekeeper()

@@ -19,7 +19,7 @@ struct RetryBudgetTests {
         "2,000 failing requests cause no more retries than the capacity and the returned tokens allow", .covers("H-15"))
     func storm() async {
         let session = ScriptedSession([.status(503)])
-        let budget = RetryBudget(capacity: 100, ratio: 0.1)
+        let budget = RetryPolicy.Budget(capacity: 100, ratio: 0.1)
         let service = service(session, RetryPolicy(maximumAttempts: 10, retryBudget: budget, pause: { _ in }))
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<2_000 { group.addTask { _ = await service.GET("/x").data().result } }
@@ -34,7 +34,7 @@ struct RetryBudgetTests {
     func timers() async {
         let session = ScriptedSession([.status(503)])
         let clock = ManualTimekeeper()
-        let budget = RetryBudget(capacity: 3, ratio: 0)
+        let budget = RetryPolicy.Budget(capacity: 3, ratio: 0)
         let service = service(session, RetryPolicy(maximumAttempts: 2, retryBudget: budget), clock)
         let ends = Collected<Int>()
         for _ in 0..<500 { service.GET("/x").response { _, _ in ends.add(1) }.resume() }
@@ -50,7 +50,7 @@ struct RetryBudgetTests {
 
     @Test("The timeline names the exhausted budget, and a success takes no token")
     func timeline() async throws {
-        let budget = RetryBudget(capacity: 1, ratio: 0)
+        let budget = RetryPolicy.Budget(capacity: 1, ratio: 0)
         let failing = service(
             ScriptedSession([.status(503)]), RetryPolicy(maximumAttempts: 9, retryBudget: budget, pause: { _ in }))
         let task = failing.GET("/x").data()
@@ -59,7 +59,7 @@ struct RetryBudgetTests {
         #expect(
             task.task.timeline.events.last { $0.kind == .noRetry }?.detail
                 == "status 503, the shared retry budget is exhausted")
-        let other = RetryBudget(capacity: 1, ratio: 0)
+        let other = RetryPolicy.Budget(capacity: 1, ratio: 0)
         let succeeding = service(ScriptedSession([.status(200)]), RetryPolicy(retryBudget: other))
         for _ in 0..<10 { #expect(try await succeeding.GET("/x").data().response.status == 200) }
         #expect(other.availableRetries == 1)
@@ -72,7 +72,7 @@ struct RetryBudgetTests {
             (Int.max, 1, 1_000_000),
         ])
     func extremes(capacity: Int, ratio: Double, available: Int) {
-        let budget = RetryBudget(capacity: capacity, ratio: ratio)
+        let budget = RetryPolicy.Budget(capacity: capacity, ratio: ratio)
         budget.recordRequest()
         #expect(budget.ratio >= 0)
         #expect(budget.ratio <= 1)
@@ -82,7 +82,7 @@ struct RetryBudgetTests {
 
     @Test("Each request returns a fraction of a token, as specified by the ratio")
     func ratio() {
-        let budget = RetryBudget(capacity: 1, ratio: 0.25)
+        let budget = RetryPolicy.Budget(capacity: 1, ratio: 0.25)
         #expect(budget.takeRetry())
         for _ in 0..<3 { budget.recordRequest() }
         #expect(!budget.takeRetry())

@@ -20,7 +20,7 @@ struct StoredAnswersTests {
         return isFromStorage ? "stored \(text)" : text
     }
     private let calendar = Calendar()
-    private let failures = Collected<StorageFailure>()
+    private let failures = Collected<StorageEntry.Failure>()
 
     private func service(_ storages: [any ResponseStorage]) -> WebService {
         let service = WebService(
@@ -457,7 +457,7 @@ struct StoredAnswersTests {
     @Test("An endpoint can hide stored raw data or leave it to another endpoint, and a missing endpoint is an error")
     func hiding() async throws {
         struct Hiding: ServiceEndpoint {
-            let handling: StoredDataHandling
+            let handling: StorageEntry.Handling
             func supports(_ request: any ServiceRequest) -> Bool { false }
             func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
                 throw TestError()
@@ -467,7 +467,7 @@ struct StoredAnswersTests {
             {
                 throw TestError()
             }
-            func storedData(of request: any ServiceRequest) -> StoredDataHandling { handling }
+            func storedData(of request: any ServiceRequest) -> StorageEntry.Handling { handling }
         }
         let service = service([MemoryStorage()])
         await perform(RawText(), "one", by: service)

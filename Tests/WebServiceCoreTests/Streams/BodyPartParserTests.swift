@@ -8,7 +8,7 @@ import Testing
     /// Parses a body in the standard chunks, all of which must give the same result.
     private func parse(
         _ body: String, type: String = "multipart/mixed; boundary=b", sourceLocation: SourceLocation = #_sourceLocation
-    ) throws -> ParserResult<BodyPart> {
+    ) throws -> ParserResult<ResponseBody.Part> {
         let parser = try BodyPartParser(contentType: type)
         let result = parser.result(of: [Data(body.utf8)])
         for chunks in Chunks.standard(Data(body.utf8)) {
@@ -17,8 +17,8 @@ import Testing
         return result
     }
 
-    private func part(_ data: String, _ headers: Headers = [:]) -> BodyPart {
-        BodyPart(headers: headers, data: Data(data.utf8))
+    private func part(_ data: String, _ headers: Headers = [:]) -> ResponseBody.Part {
+        ResponseBody.Part(headers: headers, data: Data(data.utf8))
     }
 
     @Test(
@@ -102,7 +102,7 @@ import Testing
             let body = Data("--bound\r\n\r\n".utf8) + data + Data("\r\n--bound--".utf8)
             for chunkSize in [1, 7, 1_460, body.count] {
                 let result = try BodyPartParser(contentType: type).result(of: Chunks.of(chunkSize, body))
-                #expect(result.elements == [BodyPart(headers: [:], data: data)])
+                #expect(result.elements == [ResponseBody.Part(headers: [:], data: data)])
                 #expect(result.error == nil)
             }
         }

@@ -59,7 +59,7 @@ extension RetryPolicy {
     /// Creates a policy that calls a closure in place of each pause.
     init(
         maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), budget: Duration = .seconds(60),
-        retryBudget: RetryBudget? = nil, date: @escaping @Sendable () -> Date = { TaskClock.system.date },
+        retryBudget: RetryPolicy.Budget? = nil, date: @escaping @Sendable () -> Date = { TaskClock.system.date },
         random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) },
         pause: @escaping @Sendable (Duration) async throws -> Void
     ) {

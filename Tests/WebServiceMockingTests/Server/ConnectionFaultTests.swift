@@ -30,8 +30,8 @@ import WebServiceCore
 
     @Test(
         "A connection is closed or reset at its start", .covers("C-47"),
-        arguments: [ConnectionFault.disconnect, .reset])
-    func start(fault: ConnectionFault) throws {
+        arguments: [MockServer.ConnectionFault.disconnect, .reset])
+    func start(fault: MockServer.ConnectionFault) throws {
         let server = try server()
         server.onConnect([fault])
         let client = try RawClient(server)
@@ -54,11 +54,12 @@ import WebServiceCore
     @Test(
         "A connection ends in the body of a request, after a number of its bytes", .covers("C-47"),
         arguments: [
-            (ConnectionFault.disconnectInBody(after: 3), "", "abc"), (.disconnectInBody(after: 3), "abc", ""),
+            (MockServer.ConnectionFault.disconnectInBody(after: 3), "", "abc"),
+            (.disconnectInBody(after: 3), "abc", ""),
             (.disconnectInBody(after: 0), "", ""), (.resetInBody(after: 5), "ab", "cdef"),
             (.disconnectInBody(after: 10), "abcdefghij", ""),
         ])
-    func body(fault: ConnectionFault, first: String, second: String) async throws {
+    func body(fault: MockServer.ConnectionFault, first: String, second: String) async throws {
         let server = try server()
         server.onConnect([fault])
         let client = try RawClient(server)

@@ -1,7 +1,7 @@
 /// The problem details of an error response (RFC 9457).
-public struct BreweryProblem: Error, Decodable, Hashable, Sendable {
+struct BreweryProblem: Error, Decodable, Hashable, Sendable {
     /// A summary.
-    public var title: String
+    var title: String
     /// An explanation; `nil` if there is none.
-    public var detail: String?
+    var detail: String?
 }

@@ -1,5 +1,5 @@
 #if canImport(XCTest)
-import BreweryKit
+@testable import BreweryKit
 import WebServiceMocking
 import WebServiceTesting
 import XCTest

@@ -1,4 +1,4 @@
-import BreweryKit
+@testable import BreweryKit
 import Testing
 import WebServiceCore
 import WebServiceMocking

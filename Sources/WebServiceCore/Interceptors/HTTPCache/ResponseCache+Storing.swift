@@ -59,7 +59,7 @@ extension ResponseCache {
 
     @discardableResult
     private func queue(
-        _ operation: StorageFailure.Operation, _ key: StorageKey, _ work: @escaping @Sendable () async -> Void
+        _ operation: StorageEntry.Failure.Operation, _ key: StorageKey, _ work: @escaping @Sendable () async -> Void
     ) -> Bool {
         do throws(WebServiceError) {
             try order.change(key, orElse: { [self] in await erase(key) }, work)
@@ -90,7 +90,7 @@ extension ResponseCache {
         try result.value
     }
 
-    private func report(_ operation: StorageFailure.Operation, _ key: StorageKey?, _ error: any Error) {
-        observer?(StorageFailure(operation: operation, key: key, storage: storage, error: error))
+    private func report(_ operation: StorageEntry.Failure.Operation, _ key: StorageKey?, _ error: any Error) {
+        observer?(StorageEntry.Failure(operation: operation, key: key, storage: storage, error: error))
     }
 }

@@ -80,7 +80,7 @@ public final class ResponseCache: Interceptor {
     /// The clock for ages and the storage timeout; `nil` for that of the service that sends the
     /// request.
     let clock: TaskClock?
-    let observer: (@Sendable (StorageFailure) -> Void)?
+    let observer: (@Sendable (StorageEntry.Failure) -> Void)?
     private let urlKey: (@Sendable (URL) -> String)?
     let state = Mutex(State())
 
@@ -113,7 +113,7 @@ public final class ResponseCache: Interceptor {
     public convenience init(
         storage: any ResponseStorage, account: @escaping @Sendable () -> String? = { nil },
         usesHeuristics: Bool = false, urlKey: (@Sendable (_ url: URL) -> String)? = nil,
-        storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)? = nil
+        storageErrorObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)? = nil
     ) {
         self.init(
             storage: storage, account: account, usesHeuristics: usesHeuristics, urlKey: urlKey,
@@ -126,7 +126,7 @@ public final class ResponseCache: Interceptor {
     package init(
         storage: any ResponseStorage, account: @escaping @Sendable () -> String?, usesHeuristics: Bool,
         urlKey: (@Sendable (URL) -> String)? = nil,
-        storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)?, timekeeper: (any Timekeeper)?
+        storageErrorObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)?, timekeeper: (any Timekeeper)?
     ) {
         self.urlKey = urlKey
         clock = timekeeper.map { TaskClock($0) }

@@ -58,7 +58,7 @@ public protocol ServiceEndpoint: Sendable {
     /// Returns how the endpoint handles stored raw data of the request.
     ///
     /// By default it processes the data of the requests that it supports.
-    func storedData(of request: any ServiceRequest) -> StoredDataHandling
+    func storedData(of request: any ServiceRequest) -> StorageEntry.Handling
 }
 
 extension ServiceEndpoint {
@@ -66,17 +66,19 @@ extension ServiceEndpoint {
     public var countsAsActivity: Bool { true }
 
     /// Processes the data of supported requests.
-    public func storedData(of request: any ServiceRequest) -> StoredDataHandling {
+    public func storedData(of request: any ServiceRequest) -> StorageEntry.Handling {
         supports(request) ? .processes : .leaves
     }
 }
 
-/// The handling of stored raw data by an endpoint.
-public enum StoredDataHandling: Sendable, Hashable {
-    /// The endpoint processes the data.
-    case processes
-    /// The endpoint leaves the data to the endpoints after it.
-    case leaves
-    /// The endpoint hides the data, as if nothing were stored.
-    case hides
+extension StorageEntry {
+    /// The handling of stored raw data by an endpoint.
+    public enum Handling: Sendable, Hashable {
+        /// The endpoint processes the data.
+        case processes
+        /// The endpoint leaves the data to the endpoints after it.
+        case leaves
+        /// The endpoint hides the data, as if nothing were stored.
+        case hides
+    }
 }

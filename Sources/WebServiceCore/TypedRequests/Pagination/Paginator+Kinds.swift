@@ -1,10 +1,12 @@
-/// The condition that ends a list whose pages do not identify the next one.
-public enum PageEnd: Sendable, Hashable {
-    /// A page without items. This costs one more request and works with every server.
-    case emptyPage
-    /// A page with fewer items than requested, or none. If the server may return fewer items on any
-    /// page, the list ends too early.
-    case shortPage
+extension Paginator {
+    /// The condition that ends a list whose pages do not identify the next one.
+    public enum End: Sendable, Hashable {
+        /// A page without items. This costs one more request and works with every server.
+        case emptyPage
+        /// A page with fewer items than requested, or none. If the server may return fewer items on
+        /// any page, the list ends too early.
+        case shortPage
+    }
 }
 
 extension Paginator where Position == Int {
@@ -16,10 +18,10 @@ extension Paginator where Position == Int {
     /// - Parameters:
     ///   - first: The offset of the first item: 0, or 1 for some servers. Defaults to 0.
     ///   - itemsPerPage: The number of items to request.
-    ///   - end: The end of the list. Defaults to ``PageEnd/emptyPage``.
+    ///   - end: The end of the list. Defaults to ``Paginator/End/emptyPage``.
     ///   - items: Returns a task for the page; ``moveNext()`` rethrows its errors.
     public static func offset(
-        from first: Int = 0, itemsPerPage: Int, end: PageEnd = .emptyPage,
+        from first: Int = 0, itemsPerPage: Int, end: End = .emptyPage,
         items: @escaping @Sendable (_ offset: Int, _ limit: Int) async throws -> TypedTask<[Item]>
     ) -> Paginator {
         offset(
@@ -32,7 +34,7 @@ extension Paginator where Position == Int {
     /// The same as ``offset(from:itemsPerPage:end:items:)`` for responses that contain the length
     /// of the list (``Page/total``), so no additional request is needed to find the end.
     public static func offset(
-        from first: Int = 0, itemsPerPage: Int, end: PageEnd = .emptyPage,
+        from first: Int = 0, itemsPerPage: Int, end: End = .emptyPage,
         page: @escaping @Sendable (_ offset: Int, _ limit: Int) async throws -> TypedTask<Page<Item, Int>>
     ) -> Paginator {
         counting(from: first, itemsPerPage, end, page) { offset, page in
@@ -47,10 +49,10 @@ extension Paginator where Position == Int {
     /// - Parameters:
     ///   - first: The number of the first page: 1, or 0 for some servers. Defaults to 1.
     ///   - itemsPerPage: The number of items to request.
-    ///   - end: The end of the list. Defaults to ``PageEnd/emptyPage``.
+    ///   - end: The end of the list. Defaults to ``Paginator/End/emptyPage``.
     ///   - items: Returns a task for the page; ``moveNext()`` rethrows its errors.
     public static func pageNumber(
-        from first: Int = 1, itemsPerPage: Int, end: PageEnd = .emptyPage,
+        from first: Int = 1, itemsPerPage: Int, end: End = .emptyPage,
         items: @escaping @Sendable (_ number: Int, _ itemsPerPage: Int) async throws -> TypedTask<[Item]>
     ) -> Paginator {
         pageNumber(
@@ -64,7 +66,7 @@ extension Paginator where Position == Int {
     /// length of the list (``Page/total``), so no additional request is needed to find the end,
     /// unless the paginator was reset to a later page.
     public static func pageNumber(
-        from first: Int = 1, itemsPerPage: Int, end: PageEnd = .emptyPage,
+        from first: Int = 1, itemsPerPage: Int, end: End = .emptyPage,
         page: @escaping @Sendable (_ number: Int, _ itemsPerPage: Int) async throws -> TypedTask<Page<Item, Int>>
     ) -> Paginator {
         counting(from: first, itemsPerPage, end, page) { number, _ in
@@ -76,7 +78,7 @@ extension Paginator where Position == Int {
     /// - Parameter next: Returns the position after a page that does not end the list by its items,
     ///   or `nil` if the list ends there anyway.
     private static func counting(
-        from first: Int, _ itemsPerPage: Int, _ end: PageEnd,
+        from first: Int, _ itemsPerPage: Int, _ end: End,
         _ task: @escaping @Sendable (Int, Int) async throws -> TypedTask<Page<Item, Int>>,
         next: @escaping @Sendable (Int, Page<Item, Int>) throws -> Int?
     ) -> Paginator {

@@ -42,13 +42,13 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         var isAwaited: Bool
     }
 
-    private struct State {
-        var saved: PaginatorState<Position>
+    private struct Progress {
+        var saved: State
         var flight: Flight?
         var lastID: UInt64 = 0
     }
 
-    private let shared: Mutex<State>
+    private let shared: Mutex<Progress>
     private let turns = Turns()
     private let itemsPerPage: Int?
     private let tracks: Bool
@@ -77,7 +77,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         self.tracks = tracks
         self.maximumEmptyPages = maximumEmptyPages
         self.load = load
-        shared = Mutex(State(saved: PaginatorState(itemsPerPage: itemsPerPage)))
+        shared = Mutex(Progress(saved: State(itemsPerPage: itemsPerPage)))
     }
 
     deinit {
@@ -90,7 +90,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     /// The state after the last page that ``moveNext()`` returned.
     ///
     /// A prefetched page does not count.
-    public var state: PaginatorState<Position> { shared.withLock { $0.saved } }
+    public var state: State { shared.withLock { $0.saved } }
 
     /// Returns the next page, or `nil` at the end.
     ///
@@ -129,7 +129,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     /// A request in flight is cancelled, and its caller receives `URLError.cancelled`.
     @discardableResult
     public func reset(to position: Position? = nil) -> Self {
-        reset(to: PaginatorState(at: position, itemsPerPage: itemsPerPage))
+        reset(to: State(at: position, itemsPerPage: itemsPerPage))
     }
 
     /// Continues from a saved state, which may come from another paginator for the same list.
@@ -138,7 +138,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     ///
     /// A state includes the items per page, because page numbers depend on it.
     @discardableResult
-    public func reset(to state: PaginatorState<Position>) -> Self {
+    public func reset(to state: State) -> Self {
         let flight = shared.withLock { shared in
             shared.saved = state
             return shared.flight.take()

@@ -8,7 +8,7 @@ import Foundation
 ///     typealias Output = [Order]
 ///
 ///     var path: String { "/orders" }
-///     var parameters: RequestParameters { .simple(["skip": skip, "take": 20]) }
+///     var parameters: Parameters { ["skip": skip, "take": 20] }
 /// }
 ///
 /// struct UpdateIssue: ParameterizedRequest {
@@ -36,11 +36,14 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
     var headers: Headers { get }
 
     /// The parameters of the request. Defaults to none.
-    var parameters: RequestParameters { get }
+    var parameters: Parameters { get }
 
-    /// The location and format of simple parameters. Defaults to `percent`, as in ``Request``.
+    /// A multipart form that is the body. Defaults to `nil`: no form.
+    var multipart: MultipartFormData? { get }
+
+    /// The location and format of the parameters. Defaults to `percent`, as in ``Request``.
     ///
-    /// Simple parameters of a request with a ``body-swift.property`` are added to the query.
+    /// The parameters of a request with a ``body-swift.property`` or a form are added to the query.
     var parameterEncoding: Request.ParameterEncoding { get }
 
     /// A value that is sent as a JSON body. Defaults to `nil`: no such body.
@@ -60,16 +63,6 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
     func configure(_ request: inout Request)
 }
 
-/// The parameters of a ``ParameterizedRequest``.
-public enum RequestParameters: Sendable {
-    /// No parameters.
-    case none
-    /// Names and values.
-    case simple(Parameters)
-    /// A multipart form.
-    case multipart(MultipartFormData)
-}
-
 extension ParameterizedRequest {
     /// The type of ``method-swift.property``.
     public typealias Method = Request.Method
@@ -84,7 +77,10 @@ extension ParameterizedRequest {
     public var headers: Headers { Headers() }
 
     /// No parameters.
-    public var parameters: RequestParameters { .none }
+    public var parameters: Parameters { [:] }
+
+    /// No form.
+    public var multipart: MultipartFormData? { nil }
 
     /// The encoding of ``Request``: `percent`.
     public var parameterEncoding: Request.ParameterEncoding { .percent }
@@ -111,13 +107,15 @@ extension ParameterizedRequest {
             let encoder: any BodyEncoder = PerformingService.$core.withValue(service.core) { self.encoder }
             try request.serialize(body, encoder: encoder)
         }
-        switch parameters {
-        case .none: break
-        case .multipart where hasBody:
-            throw WebServiceError(.encoding, "the request has both a body and a multipart form")
-        case .multipart(let form): request.multipart = form
-        case .simple(let parameters):
-            if hasBody { request.parameterEncoding = .query }
+        if let multipart {
+            guard !hasBody else {
+                throw WebServiceError(.encoding, "the request has both a body and a multipart form")
+            }
+            request.multipart = multipart
+        }
+        let parameters = parameters
+        if !parameters.isEmpty {
+            if !request.content.isNone { request.parameterEncoding = .query }
             request.parameters = parameters
         }
         configure(&request)

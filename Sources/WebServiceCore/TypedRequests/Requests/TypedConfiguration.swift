@@ -5,7 +5,7 @@ struct TypedConfiguration: Sendable {
     var endpoints: [any ServiceEndpoint] = [HTTPEndpoint()]
     var storages: [any ResponseStorage] = []
     var storageAccount: String?
-    var storageErrorObserver: (@Sendable (StorageFailure) -> Void)?
+    var storageErrorObserver: (@Sendable (StorageEntry.Failure) -> Void)?
     var activity = ActivityCounter.shared
     /// Shared by clones, as the storages are.
     let order = StorageOrder()
@@ -19,10 +19,11 @@ struct TypedConfiguration: Sendable {
     }
 
     func report(
-        _ operation: StorageFailure.Operation, _ place: StoragePlace?, _ storage: any ResponseStorage,
+        _ operation: StorageEntry.Failure.Operation, _ place: StoragePlace?, _ storage: any ResponseStorage,
         _ error: any Error
     ) {
-        storageErrorObserver?(StorageFailure(operation: operation, key: place?.key, storage: storage, error: error))
+        storageErrorObserver?(
+            StorageEntry.Failure(operation: operation, key: place?.key, storage: storage, error: error))
     }
 }
 
@@ -79,7 +80,7 @@ extension WebService {
     /// An observer of storage errors, called in the background.
     ///
     /// Requests never fail because of a storage error. Defaults to `nil`.
-    public var storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)? {
+    public var storageErrorObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)? {
         get { typed.storageErrorObserver }
         set { changeTyped { $0.storageErrorObserver = newValue } }
     }

@@ -20,7 +20,7 @@ final class CacheFixture: Sendable {
 
     let service: WebService
     let cache: ResponseCache
-    let failures = Collected<StorageFailure>()
+    let failures = Collected<StorageEntry.Failure>()
     /// The requests that reached the server.
     let sent = Collected<EncodedRequest>()
     private let state: StateBox

@@ -230,7 +230,7 @@ struct ResponseCacheHangTests {
         let clock = WebServiceMocking.TestClock()
         let service = WebService.make(timekeeper: clock)
         service.storages = [storage]
-        let failures = Collected<StorageFailure>()
+        let failures = Collected<StorageEntry.Failure>()
         service.storageErrorObserver = { failures.add($0) }
         storage.hangs(.read, true)
         let (result, seconds) = await turning(clock) { try await service.stored(NamedRequest()).value.value }
@@ -249,7 +249,7 @@ private struct NamedRequest: ValueStorableRequest {
 /// A storage whose operations hang when the test specifies it.
 final class HangingStorage: ResponseStorage {
     private struct State {
-        var hanging: Set<StorageFailure.Operation> = []
+        var hanging: Set<StorageEntry.Failure.Operation> = []
         var waiting: [CheckedContinuation<Void, Never>] = []
         var stores = 0
         var removals = 0
@@ -265,7 +265,7 @@ final class HangingStorage: ResponseStorage {
     /// The number of removals of one key or of all keys.
     var removals: Int { state.withLock { $0.removals } }
 
-    func hangs(_ operation: StorageFailure.Operation, _ hangs: Bool) {
+    func hangs(_ operation: StorageEntry.Failure.Operation, _ hangs: Bool) {
         let waiting = state.withLock { state in
             if hangs { state.hanging.insert(operation) } else { state.hanging.remove(operation) }
             defer { if !hangs { state.waiting = [] } }
@@ -274,7 +274,7 @@ final class HangingStorage: ResponseStorage {
         for continuation in waiting { continuation.resume() }
     }
 
-    private func wait(_ operation: StorageFailure.Operation) async {
+    private func wait(_ operation: StorageEntry.Failure.Operation) async {
         await withCheckedContinuation { continuation in
             let hangs = state.withLock { state in
                 guard state.hanging.contains(operation) else { return false }

@@ -66,7 +66,7 @@ struct JSONNestingTests {
         "json": { _ = try await service($0).GET("/x").json().value },
         "decodeBody": { _ = try WebServiceError(.decoding, "", body: $0).decodeBody(Shape.self) },
         "an error mapper": { data in
-            let mapper: ClosureErrorMapper = .decoding(Shape.self)
+            let mapper: any ErrorMapper = .decoding(Shape.self)
             guard mapper.error(for: Response(data: data, urlResponse: nil, source: .network, attempts: 1)) != nil else {
                 throw TestError()
             }

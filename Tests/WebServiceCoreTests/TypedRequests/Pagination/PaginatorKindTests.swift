@@ -36,7 +36,9 @@ struct PaginatorKindTests {
         }
     }
 
-    private func offsets(_ service: WebService, end: PageEnd = .emptyPage, total: Int? = nil) -> Paginator<Int, Int> {
+    private func offsets(_ service: WebService, end: Paginator<Int, Int>.End = .emptyPage, total: Int? = nil)
+        -> Paginator<Int, Int>
+    {
         .offset(itemsPerPage: 4, end: end) { offset, limit in
             service.GET("/n").setQueryParameters(["offset": offset, "limit": limit]).decode([Int].self).map {
                 Page($0, total: total)
@@ -58,12 +60,13 @@ struct PaginatorKindTests {
     @Test(
         "An offset paginator ends at an empty page, a short page or the total",
         arguments: [
-            (8, PageEnd.emptyPage, nil, 3), (8, .shortPage, nil, 3), (9, .emptyPage, nil, 4), (9, .shortPage, nil, 3),
+            (8, Paginator<Int, Int>.End.emptyPage, nil, 3), (8, .shortPage, nil, 3), (9, .emptyPage, nil, 4),
+            (9, .shortPage, nil, 3),
             (9, .emptyPage, 9, 3),
             (8, .emptyPage, 8, 2), (0, .emptyPage, nil, 1),
         ]
-            as [(Int, PageEnd, Int?, Int)])
-    func offsetEnds(count: Int, end: PageEnd, total: Int?, requests: Int) async throws {
+            as [(Int, Paginator<Int, Int>.End, Int?, Int)])
+    func offsetEnds(count: Int, end: Paginator<Int, Int>.End, total: Int?, requests: Int) async throws {
         let paginator = offsets(numbers(count, asked), end: end, total: total)
         #expect(try await all(paginator) == Array(0..<count))
         #expect(asked.values.count == requests)

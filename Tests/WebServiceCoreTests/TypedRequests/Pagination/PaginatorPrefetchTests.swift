@@ -10,7 +10,7 @@ struct PaginatorPrefetchTests {
     @Test("Exactly one page is prefetched, and the state remains at the position before it")
     func prefetch() async throws {
         let paginator = list.paginator
-        let iterator = paginator.pages(prefetch: true).makeAsyncIterator()
+        let iterator = paginator.pages(prefetch: true).iterator()
         async let first = iterator.next()
         await list.asks.wait().last?.respond([1], next: 2)
         #expect(try await first?.items == [1])
@@ -47,7 +47,7 @@ struct PaginatorPrefetchTests {
     @Test("The error of a prefetched page is thrown when the page is requested, and the page can be requested again")
     func prefetchFails() async throws {
         let paginator = list.paginator
-        let iterator = paginator.items(prefetch: true).pages.makeAsyncIterator()
+        let iterator = paginator.items(prefetch: true).pages.iterator()
         async let first = iterator.next()
         await list.asks.wait().last?.respond([1], next: 2)
         _ = try await first
@@ -64,7 +64,7 @@ struct PaginatorPrefetchTests {
     )
     func prefetchCancel() async throws {
         let paginator = list.paginator
-        var iterator = Optional(paginator.pages(prefetch: true).makeAsyncIterator())
+        var iterator = Optional(paginator.pages(prefetch: true).iterator())
         let first = Task { [iterator] in try await iterator?.next() }
         await list.asks.wait().last?.respond([1], next: 2)
         _ = try await first.value

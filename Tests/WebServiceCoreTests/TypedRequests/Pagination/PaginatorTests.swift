@@ -195,7 +195,7 @@ struct PaginatorTests {
         let found = await code {
             for _ in 0..<10 {
                 let paginator = paginator(pages).reset(
-                    to: try JSONDecoder().decode(PaginatorState<Int>.self, from: saved))
+                    to: try JSONDecoder().decode(Paginator<Int, Int>.State.self, from: saved))
                 items += try await paginator.moveNext()?.items ?? []
                 saved = try JSONEncoder().encode(paginator.state)
             }
@@ -238,7 +238,7 @@ struct PaginatorTests {
             {"position": 0, "isAtEnd": false, "itemCount": \(Int.max), "itemsPerPage": \(Int.min),
              "total": \(Int.min), "emptyPages": \(Int.max), "visited": []}
             """
-        let state = try JSONDecoder().decode(PaginatorState<Int>.self, from: Data(text.utf8))
+        let state = try JSONDecoder().decode(Paginator<Int, Int>.State.self, from: Data(text.utf8))
         let full = paginator([0: ([1], 1), 1: ([], 2)]).reset(to: state)
         #expect(try await full.moveNext()?.items == [1])
         #expect(full.state.itemCount == .max)

@@ -9,7 +9,8 @@ struct ParameterizedRequestTests {
     private struct Search: ParameterizedRequest {
         typealias Output = Data
         var method: Request.Method = .GET
-        var parameters: RequestParameters = .simple(["q": "a b", "page": 2])
+        var parameters: Parameters = ["q": "a b", "page": 2]
+        var multipart: MultipartFormData?
         var parameterEncoding = Request.ParameterEncoding.percent
         var path: String { "/{kind}/search" }
         var pathParameters: Parameters { ["kind": "a/b"] }
@@ -54,18 +55,19 @@ struct ParameterizedRequestTests {
         #expect(query.httpBody?.isEmpty != false)
     }
 
-    @Test("Multipart parameters are a body, missing parameters add nothing, and invalid ones are an encoding error")
+    @Test("A form is the body, with parameters in the query, and invalid parameters are an encoding error")
     func otherParameters() throws {
         var form = MultipartFormData()
         form.append("ale", name: "style")
-        let parts = try Search(method: .POST, parameters: .multipart(form)).request(for: service)
+        let parts = try Search(method: .POST, multipart: form).request(for: service)
         #expect(parts.multipart != nil)
+        #expect(try parts.urlRequest().url?.query == "q=a%20b&page=2")
         let ping = try Ping().request(for: service).urlRequest()
         #expect(ping.httpMethod == "GET")
         #expect(ping.url?.query == nil)
         #expect(ping.httpBody == nil)
         let error = #expect(throws: WebServiceError.self) {
-            try Search(method: .POST, parameters: .simple(["x": Double.nan]), parameterEncoding: .json)
+            try Search(method: .POST, parameters: ["x": Double.nan], parameterEncoding: .json)
                 .request(for: service).urlRequest()
         }
         #expect(error?.code == .encoding)
@@ -78,7 +80,8 @@ struct ParameterizedRequestTests {
         }
         typealias Output = Data
         var issue: Issue? = Issue(title: "ale", dueDate: 7)
-        var parameters: RequestParameters = .none
+        var parameters: Parameters = [:]
+        var multipart: MultipartFormData?
         var isSnakeCase = false
         var method: Request.Method { .POST }
         var path: String { "/issues" }
@@ -97,14 +100,14 @@ struct ParameterizedRequestTests {
         #expect(sent.httpBody == Data(#"{"dueDate":7,"title":"ale"}"#.utf8))
         #expect(sent.url?.query == nil)
         #expect(sent.value(forHTTPHeaderField: "Content-Type") == "application/json")
-        let both = try Create(parameters: .simple(["notify": true]), isSnakeCase: true).request(for: service)
+        let both = try Create(parameters: ["notify": true], isSnakeCase: true).request(for: service)
             .urlRequest()
         #expect(both.httpBody == Data(#"{"due_date":7,"title":"ale"}"#.utf8))
         #expect(both.url?.query == "notify=true")
-        let none = try Create(issue: nil, parameters: .simple(["a": 1])).request(for: service).urlRequest()
+        let none = try Create(issue: nil, parameters: ["a": 1]).request(for: service).urlRequest()
         #expect(none.httpBody == Data("a=1".utf8))
         let error = #expect(throws: WebServiceError.self) {
-            try Create(parameters: .multipart(MultipartFormData())).request(for: service)
+            try Create(multipart: MultipartFormData()).request(for: service)
         }
         #expect(error?.code == .encoding)
     }

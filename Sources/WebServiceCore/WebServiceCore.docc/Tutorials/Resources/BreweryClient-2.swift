@@ -1,18 +1,18 @@
-public import WebServiceCore
+import WebServiceCore
 
 /// A client of the brewery API.
-public struct BreweryClient: Sendable {
+struct BreweryClient: Sendable {
     private let service: WebService
 
     /// Creates a client.
     ///
     /// - Parameter service: The service, with the base URL and the session of the API.
-    public init(service: WebService) {
+    init(service: WebService) {
         self.service = service
     }
 
     /// Returns the brewers of a state.
-    public func brewers(in state: String) async throws -> [Brewer] {
+    func brewers(in state: String) async throws -> [Brewer] {
         try await service.GET("/brewers")
             .setQueryParameters(["state": state]).decode([Brewer].self).value
     }

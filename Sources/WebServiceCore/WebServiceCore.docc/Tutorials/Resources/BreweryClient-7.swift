@@ -1,26 +1,26 @@
 import Foundation
-public import WebServiceCore
+import WebServiceCore
 
 /// A client of the brewery API.
-public struct BreweryClient: Sendable {
+struct BreweryClient: Sendable {
     private let service: WebService
 
     /// Creates a client.
     ///
     /// - Parameter service: The service, with the base URL and the session of the API.
-    public init(service: WebService) {
+    init(service: WebService) {
         self.service = service
     }
 
     /// Returns the brewers of a state.
-    public func brewers(in state: String) async throws -> [Brewer] {
+    func brewers(in state: String) async throws -> [Brewer] {
         try await service.GET("/brewers")
             .withBreweryRules()
             .setQueryParameters(["state": state]).decode([Brewer].self).value
     }
 
     /// Returns a brewer, or `nil` if the id is unknown.
-    public func brewer(_ id: Int) async throws -> Brewer? {
+    func brewer(_ id: Int) async throws -> Brewer? {
         let response = try await service.GET("/brewers/{id}", pathParameters: ["id": id])
             .withBreweryRules()
             .data().validate(statuses: [200, 404]).response
@@ -30,7 +30,7 @@ public struct BreweryClient: Sendable {
     /// Adds a brewer.
     ///
     /// - Returns: The brewer with the id that the server assigned.
-    public func add(name: String, state: String) async throws -> Brewer {
+    func add(name: String, state: String) async throws -> Brewer {
         try await service.POST("/brewers")
             .withBreweryRules()
             .setJSON(["name": name, "state": state]).decode(Brewer.self).value
@@ -39,7 +39,7 @@ public struct BreweryClient: Sendable {
     /// Orders beer.
     ///
     /// - Throws: ``BreweryProblem`` if the order cannot be accepted.
-    public func order(_ order: Order) async throws {
+    func order(_ order: Order) async throws {
         _ = try await service.POST("/orders")
             .withBreweryRules()
             .setJSON(order).empty().value

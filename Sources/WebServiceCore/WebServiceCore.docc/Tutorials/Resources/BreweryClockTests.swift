@@ -1,4 +1,4 @@
-import BreweryKit
+@testable import BreweryKit
 import Foundation
 import Testing
 import WebServiceCore

@@ -1,0 +1,77 @@
+extension ServerSentEvent {
+    /// A policy for reconnecting an event stream after its connection has ended.
+    public struct Reconnection: Sendable {
+        /// `nil` for streams that do not reconnect.
+        let delays: Delays?
+
+        struct Delays: Sendable {
+            /// The minimum of ``base``. Zero could not be doubled.
+            private static let minimumBase = Duration.milliseconds(1)
+
+            let base: Duration
+            let maximum: Duration
+            let attempts: Int
+            /// Returns a number from 0 to 1; `nil` for the generator of the clock.
+            var random: (@Sendable () -> Double)?
+
+            init(base: Duration, maximum: Duration, attempts: Int?, random: (@Sendable () -> Double)? = nil) {
+                self.base = max(base, Self.minimumBase)
+                self.maximum = max(maximum, self.base)
+                self.attempts = max(attempts ?? .max, 1)
+                self.random = random
+            }
+
+            /// Returns the delay before a connection.
+            ///
+            /// - Parameters:
+            ///   - failures: The number of consecutive connections that ended without an event.
+            ///   - time: The reconnection time of the stream; `nil` if it has not set one.
+            ///   - clock: The clock of the service.
+            func delay(after failures: Int, _ time: Duration?, _ clock: TaskClock) -> Duration {
+                let factor = 1 << min(max(failures - 1, 0), 32)
+                let single = max(time ?? base, base)
+                let whole = single > maximum / factor ? maximum : single * factor
+                return whole * (1 + (random?() ?? clock.random()) / 2)
+            }
+        }
+
+        /// The end of the connection ends the sequence.
+        public static let never = Reconnection(delays: nil)
+
+        /// Reconnects after a transport error and after the server has closed the connection.
+        ///
+        /// The next request contains the ID of the last event as `Last-Event-ID`, and its
+        /// credentials are obtained again. The status 204 ends the sequence. After the statuses
+        /// 408, 425, 429, 500, 502, 503 and 504, the sequence reconnects, but not before the time
+        /// specified by `Retry-After`. Any other status outside 200 to 299, and any media type
+        /// other than `text/event-stream`, is an error.
+        ///
+        /// A header field cannot contain an ID of more than ``Request/maximumHeaderValueLength``
+        /// bytes, with control characters, or with spaces or tabs at the ends. The last ID before
+        /// it is sent instead, so events may be delivered twice, but none are lost.
+        ///
+        /// A request whose body can be read only once fails with
+        /// ``WebServiceError/Code/bodyNotReplayable`` before it is sent.
+        ///
+        /// The delay is the reconnection time of the stream, limited to `baseDelay` to
+        /// `maximumDelay`, or `baseDelay` if the stream has not set one. It is doubled for each
+        /// further consecutive connection that ends without an event, up to `maximumDelay`, and
+        /// then increased at random by up to half. A longer `Retry-After` replaces it. It is
+        /// therefore never shorter than `baseDelay`, and this minimum grows while the server sends
+        /// no events.
+        ///
+        /// - Parameters:
+        ///   - baseDelay: The minimum delay, and the delay if the server sets none. Values below 1
+        ///     millisecond count as 1 millisecond. Defaults to 1 second.
+        ///   - maximumDelay: The maximum delay before the random increase. Values below `baseDelay`
+        ///     count as `baseDelay`. Defaults to 30 seconds.
+        ///   - maximumAttempts: The number of consecutive connections without an event after which
+        ///     the sequence ends, with the error of the last one. Values below 1 count as 1.
+        ///     Defaults to `nil`: no limit.
+        public static func reconnecting(
+            baseDelay: Duration = .seconds(1), maximumDelay: Duration = .seconds(30), maximumAttempts: Int? = nil
+        ) -> Reconnection {
+            Reconnection(delays: Delays(base: baseDelay, maximum: maximumDelay, attempts: maximumAttempts))
+        }
+    }
+}

@@ -1,0 +1,82 @@
+extension Paginator {
+    /// The progress of a ``Paginator``, which can be saved and restored.
+    ///
+    /// The state can be encoded, for example as JSON, and restored
+    /// with `reset(to:)`.
+    ///
+    /// It contains positions in plain text; the cursors and links of some servers are secret.
+    public struct State: Codable, Hashable, Sendable {
+        /// The position of the next page; `nil` at the beginning, and at the end if it is unknown.
+        public internal(set) var position: Position?
+
+        /// A Boolean value that indicates whether there are no more pages.
+        public internal(set) var isAtEnd = false
+
+        /// The number of items since the beginning or the last reset.
+        public internal(set) var itemCount = 0
+
+        /// The number of items requested per page; `nil` if the server decides.
+        public internal(set) var itemsPerPage: Int?
+
+        /// The number of items in the whole list, if the server has reported it.
+        public internal(set) var total: Int?
+
+        /// The number of consecutive empty pages.
+        var emptyPages = 0
+
+        /// The visited positions; remains empty if positions only grow.
+        var visited: Set<Position> = []
+
+        init(at position: Position? = nil, itemsPerPage: Int?) {
+            self.position = position
+            self.itemsPerPage = itemsPerPage
+        }
+
+        /// A Boolean value that indicates whether the next page has been visited before.
+        var isRepeated: Bool { position.map(visited.contains) ?? false }
+
+        /// Advances past a page.
+        ///
+        /// - Parameters:
+        ///   - tracks: Whether the server names the next page. Positions are then recorded to
+        ///     detect repetitions, and a total does not end the list.
+        ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the
+        ///     last.
+        mutating func advance(
+            over page: Page<some Sendable, Position>, tracks: Bool, maximumEmptyPages: Int
+        ) throws(WebServiceError) {
+            if !page.items.isEmpty || page.next == nil {
+                emptyPages = 0
+            } else {
+                guard emptyPages < maximumEmptyPages else {
+                    throw WebServiceError(
+                        .tooManyEmptyPages, "more than \(maximumEmptyPages) consecutive empty pages",
+                        response: page.response)
+                }
+                emptyPages += 1
+            }
+            if tracks { visited.formUnion([position ?? page.address].compactMap(\.self)) }
+            let (count, overflows) = itemCount.addingReportingOverflow(page.items.count)
+            itemCount = overflows ? .max : count
+            if let all = page.total { total = all >= 0 ? all : nil }
+            isAtEnd = page.next == nil || !tracks && total.map { itemCount >= $0 } ?? false
+            position = page.next
+        }
+    }
+}
+
+extension Paginator.State: RedactedReflectable {
+    /// The number of items and whether more follow; safe to log.
+    public var description: String { "\(itemCount) items, \(isAtEnd ? "at the end" : "more follow")" }
+}
+
+extension WebServiceError.Code {
+    /// The next page has been visited before, so the list would never end.
+    public static let repeatedCursor = WebServiceError.Code("repeatedCursor")
+    /// More consecutive empty pages than the ``Paginator`` allows.
+    public static let tooManyEmptyPages = WebServiceError.Code("tooManyEmptyPages")
+    /// An offset or a page number that exceeds the range of `Int`.
+    public static let pageOutOfRange = WebServiceError.Code("pageOutOfRange")
+    /// A `Link` to the next page that must not be followed, or a response that cannot have one.
+    public static let linkRefused = WebServiceError.Code("linkRefused")
+}
