@@ -49,6 +49,9 @@ package final class HandlerPool: TaskExecutor {
     /// The number of jobs that may wait before another worker starts.
     private static let patience = 8
 
+    /// The number of waiting jobs from which threads that add more yield the processor.
+    private static let backlog = 1_000
+
     private static let worker = ThreadFlag()
 
     /// A Boolean value that indicates whether the calling code runs on a thread of the pool, and
@@ -66,11 +69,13 @@ package final class HandlerPool: TaskExecutor {
     }
 
     private func add(_ work: Work) {
-        carryOut(
-            state.withLock { state in
-                state.waiting.append(work)
-                return state.need()
-            })
+        let (need, isBehind) = state.withLock { state in
+            state.waiting.append(work)
+            return (state.need(), state.waiting.count > Self.backlog)
+        }
+        carryOut(need)
+        // Threads that resume and cancel tasks in a loop would otherwise outrun the workers.
+        if isBehind, !Self.isCurrent { sched_yield() }
     }
 
     /// Schedules work as a batch: no worker starts for it until `deliver` returns.
