@@ -87,6 +87,11 @@ let package = Package(
             name: "WebServiceTesting", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .target(
             name: "WebServiceInspector", dependencies: ["WebServiceCore", "WebServiceMocking"],
+            resources: [
+                .embedInCode("Page/inspector.html"), .embedInCode("Page/inspector.css"),
+                .embedInCode("Page/format.js"), .embedInCode("Page/list.js"), .embedInCode("Page/detail.js"),
+                .embedInCode("Page/connection.js"),
+            ],
             swiftSettings: settings),
         .executableTarget(
             name: "Brewery",

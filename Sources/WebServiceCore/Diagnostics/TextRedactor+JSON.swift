@@ -62,7 +62,7 @@ extension TextRedactor {
                 string(node, isSecret: false)
                 let name = plain(node.range)
                 let value = nodes[index]
-                let content = content(of: name, value, nodes, container, { isAuthorization })
+                let content = content(of: name, value, in: container, nodes, isAuthorization: { isAuthorization })
                 switch value.kind {
                 case .string: string(value, isSecret: content == .secret || content == .secrets)
                 case .array, .object: containers.append(self.container(value, nodes, content))
@@ -77,7 +77,7 @@ extension TextRedactor {
 
     /// Returns the rule for the value of a name.
     private func content(
-        of name: String, _ value: Node, _ nodes: [Node], _ container: Container, _ isAuthorization: () -> Bool
+        of name: String, _ value: Node, in container: Container, _ nodes: [Node], isAuthorization: () -> Bool
     ) -> Container.Content {
         if container.content == .secret { return .secret }
         if container.content == .labels { return .labels }

@@ -35,13 +35,13 @@ extension TextRedactor {
                     start >= lastEnd
                     ? range.upperBound
                     : bytes[(start + 1)..<range.upperBound].firstIndex(of: UInt8(ascii: "<")) ?? range.upperBound
-                text(start..<end, syntax, secret, opened, &next)
+                text(start..<end, syntax, in: secret, opened: opened, next: &next)
                 index = end
                 continue
             }
             if begins("<![CDATA[", at: start, before: range.upperBound) {
                 let end = self.index(of: "]]>", in: start..<range.upperBound)
-                text(start + 9..<max(start + 9, end), syntax, secret, opened, &next)
+                text(start + 9..<max(start + 9, end), syntax, in: secret, opened: opened, next: &next)
                 index = min(end + 3, range.upperBound)
             } else if begins("<!--", at: start, before: range.upperBound) {
                 index = self.index(of: "-->", in: start + 4..<range.upperBound)
@@ -54,7 +54,7 @@ extension TextRedactor {
                 let nameEnd = bytes[(start + 2)..<end].firstIndex { Self.isSpace($0) || "/=&\"'".utf8.contains($0) }
                 let name = localName(start + 2..<(nameEnd ?? end))
                 // Malformed, because an end tag consists of a name.
-                if let nameEnd { text(nameEnd..<end, syntax, secret, [], &next) }
+                if let nameEnd { text(nameEnd..<end, syntax, in: secret, opened: [], next: &next) }
                 index = end < range.upperBound && bytes[end] == UInt8(ascii: ">") ? end + 1 : end
                 opened = []
                 guard var element = secret, element.name.elementsEqual(name) else { continue }
@@ -77,15 +77,15 @@ extension TextRedactor {
                 }
             } else {
                 let end = bytes[(start + 1)..<range.upperBound].firstIndex(of: UInt8(ascii: "<")) ?? range.upperBound
-                text(start..<end, syntax, secret, opened, &next)
+                text(start..<end, syntax, in: secret, opened: opened, next: &next)
                 index = end
             }
         }
     }
 
     private mutating func text(
-        _ range: Range<Int>, _ syntax: Syntax, _ secret: SecretElement?, _ opened: ArraySlice<UInt8>,
-        _ next: inout SecretName
+        _ range: Range<Int>, _ syntax: Syntax, in secret: SecretElement?, opened: ArraySlice<UInt8>,
+        next: inout SecretName
     ) {
         let text = trimmed(range)
         guard !text.isEmpty else { return }

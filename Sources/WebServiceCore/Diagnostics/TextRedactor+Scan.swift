@@ -11,7 +11,7 @@ extension TextRedactor {
             if Self.isNameByte(byte) {
                 let start = index
                 repeat { index += 1 } while index < end && Self.isNameByte(bytes[index])
-                index = afterName(start..<index, range, syntax, &state)
+                index = afterName(start..<index, in: range, syntax, &state)
             } else if byte == UInt8(ascii: "/"), let user = userInformation(index + 1..<end) {
                 if !bytes[user].elementsEqual("git@".utf8) { edit(user, []) }
                 index = user.upperBound
@@ -33,7 +33,7 @@ extension TextRedactor {
     ///
     /// - Returns: The index at which the scan continues.
     private mutating func afterName(
-        _ name: Range<Int>, _ range: Range<Int>, _ syntax: Syntax, _ state: inout ScanState
+        _ name: Range<Int>, in range: Range<Int>, _ syntax: Syntax, _ state: inout ScanState
     ) -> Int {
         let end = range.upperBound
         let word = bytes[name]

@@ -15,7 +15,7 @@ final class DownloadRun: Prelude {
     private let outcome: TypedResult<DownloadedFile>
     private let isOver = Once<Bool>()
 
-    init(_ task: SessionTask, _ request: Request, _ options: DownloadOptions, _ outcome: TypedResult<DownloadedFile>) {
+    init(_ task: SessionTask, _ request: Request, _ options: DownloadOptions, outcome: TypedResult<DownloadedFile>) {
         self.task = task
         self.request = request
         self.options = options

@@ -109,7 +109,7 @@ extension SessionTask {
     private func download(_ options: DownloadOptions) -> TypedTask<DownloadedFile> {
         let outcome = TypedResult<DownloadedFile>()
         shared.withLock { state in
-            state.drive { task, request in DownloadRun(task, request, options, outcome).start() }
+            state.drive { task, request in DownloadRun(task, request, options, outcome: outcome).start() }
         }
         return typed(ResponseRules(.any)) { _ in try outcome.value }
     }

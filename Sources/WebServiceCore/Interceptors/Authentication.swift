@@ -137,17 +137,16 @@ public final class Authentication: Interceptor {
             return try await next(request.marking(given.header))
         }
         let clock = next.context.service.clock
-        credential = try await fresh(credential, &ticket, clock, next.context)
+        credential = try await fresh(credential, &ticket, clock, recordingIn: next.context)
         guard let credential else { return try await next(request) }
         let response = try await next(request.with(credential, for: origins))
         guard isUnauthorized(response), request.template?.httpBodyStream == nil else { return response }
         let isFromHere = (response.redirects + [response.url].compactMap { $0 }).allSatisfy { Origin($0) == origin }
         guard isFromHere else { return response }
 
-        let reason = "status \(response.status)"
-        guard let replacement = try await replacement(of: credential, &ticket, clock, next.context, reason) else {
-            return response
-        }
+        let replacement = try await replacement(
+            of: credential, &ticket, clock, reason: "status \(response.status)", recordingIn: next.context)
+        guard let replacement else { return response }
         guard request.canSendBody else { throw WebServiceError.bodyNotReplayable(request, after: .success(response)) }
         next.record(.retry, "with a newer credential")
         return try await next(request.with(replacement, for: origins))
@@ -189,11 +188,12 @@ public final class Authentication: Interceptor {
     ) async throws -> Value {
         guard !Refresh.current.contains(ObjectIdentifier(self)) else { return try await work(nil) }
         var ticket = flight.ticket
-        let credential = try await fresh(try await current(ticket), &ticket, clock, nil)
+        let credential = try await fresh(try await current(ticket), &ticket, clock, recordingIn: nil)
         do {
             return try await work(credential)
         } catch  where isUnauthorized(error) {
-            guard let replacement = try await replacement(of: credential, &ticket, clock, nil, "") else { throw error }
+            let replacement = try await replacement(of: credential, &ticket, clock, reason: "", recordingIn: nil)
+            guard let replacement else { throw error }
             return try await work(replacement)
         }
     }
@@ -208,13 +208,15 @@ public final class Authentication: Interceptor {
 
     /// Returns the credential, or a new one if it is about to expire.
     private func fresh(
-        _ credential: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock, _ context: ExchangeContext?
+        _ credential: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock,
+        recordingIn context: ExchangeContext?
     ) async throws -> Credential? {
         guard let expires = credential?.expires, expires.timeIntervalSince(clock.date) <= leeway.inSeconds else {
             return credential
         }
         do {
-            ticket = try await refreshed(credential, ticket, clock, context, "the credential expires")
+            ticket = try await refreshed(
+                credential, ticket, clock, reason: "the credential expires", recordingIn: context)
             return try await current(ticket)
         } catch {
             // A credential that is still accepted is sent, unless the account was cleared or the
@@ -226,13 +228,14 @@ public final class Authentication: Interceptor {
 
     /// Returns the credential to use instead of a rejected one, or `nil` if there is no other.
     private func replacement(
-        of rejected: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock, _ context: ExchangeContext?,
-        _ reason: String
+        of rejected: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock, reason: String,
+        recordingIn context: ExchangeContext?
     ) async throws -> Credential? {
         let newer = flight.ticket
         guard newer.account == ticket.account else { throw Self.cleared }
         let isNewest = newer.generation == ticket.generation
-        ticket = isNewest ? try await refreshed(rejected, ticket, clock, context, reason) : newer
+        ticket =
+            isNewest ? try await refreshed(rejected, ticket, clock, reason: reason, recordingIn: context) : newer
         guard let replacement = try await current(ticket), replacement != rejected else { return nil }
         guard flight.ticket.account == ticket.account else { throw Self.cleared }
         return replacement
@@ -240,8 +243,8 @@ public final class Authentication: Interceptor {
 
     /// Waits for a credential newer than the ticket's.
     private func refreshed(
-        _ rejected: Credential?, _ ticket: RefreshFlight.Ticket, _ clock: TaskClock, _ context: ExchangeContext?,
-        _ reason: String
+        _ rejected: Credential?, _ ticket: RefreshFlight.Ticket, _ clock: TaskClock, reason: String,
+        recordingIn context: ExchangeContext?
     ) async throws -> RefreshFlight.Ticket {
         let start = clock.now
         defer { context?.record(.refresh, reason, from: start) }

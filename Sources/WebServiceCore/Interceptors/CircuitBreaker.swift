@@ -76,7 +76,9 @@ public final class CircuitBreaker: Interceptor {
         do { result = .success(try await next(request)) } catch { result = .failure(error) }
         let now = clock.now
         let outcome = outcome(of: result)
-        let change = update(key, now) { $0.end(version, outcome, maximumFailures, openDuration, at: now) }
+        let change = update(key, now) {
+            $0.end(version, outcome, maximumFailures: maximumFailures, openDuration: openDuration, at: now)
+        }
         if let change { next.record(.circuit, change.rawValue) }
         return try result.get()
     }
@@ -142,7 +144,7 @@ private struct Circuit: Sendable {
 
     /// Applies the result of a request.
     mutating func end(
-        _ version: Int, _ outcome: Outcome, _ maximumFailures: Int, _ openDuration: Duration, at now: UInt64
+        _ version: Int, _ outcome: Outcome, maximumFailures: Int, openDuration: Duration, at now: UInt64
     ) -> Change? {
         guard version == self.version else { return nil }
         switch (phase, outcome) {

@@ -87,10 +87,10 @@ final class RefreshFlight: Sendable {
         try Task.checkCancellation()
         let waiter = Waiter()
         let now = clock.now
-        switch state.withLock({ $0.arrive(waiter, ticket, limits, now) }) {
+        switch state.withLock({ $0.arrive(waiter, ticket, limits, at: now) }) {
         case .over(let result): return try result.get()
         case .parked: break
-        case .first(let flight): begin(flight, limits, clock, refresh)
+        case .first(let flight): begin(flight, limits, clock, refresh: refresh)
         }
         return try await withTaskCancellationHandler {
             try await waiter.value.get()
@@ -102,7 +102,7 @@ final class RefreshFlight: Sendable {
 
     private func begin(
         _ flight: Int, _ limits: Limits, _ clock: TaskClock,
-        _ refresh: @escaping @Sendable () async throws -> Credential?
+        refresh: @escaping @Sendable () async throws -> Credential?
     ) {
         let limit = Limit { [self] in
             land(
@@ -194,7 +194,7 @@ extension RefreshFlight.State {
 
     fileprivate mutating func arrive(
         _ waiter: RefreshFlight.Waiter, _ theirs: RefreshFlight.Ticket, _ limits: RefreshFlight.Limits,
-        _ now: UInt64
+        at now: UInt64
     ) -> RefreshFlight.Arrival {
         guard theirs.account == ticket.account else { return .over(.failure(Authentication.cleared)) }
         guard theirs.generation == ticket.generation else { return .over(.success(ticket)) }

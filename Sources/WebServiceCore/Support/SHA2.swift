@@ -80,8 +80,8 @@ private protocol SHA2Function {
     ///
     /// - Parameter words: Room for one word per round.
     static func mix(
-        _ block: UnsafeRawPointer, _ words: UnsafeMutablePointer<Word>, _ constants: UnsafePointer<Word>,
-        _ state: UnsafeMutablePointer<Word>)
+        _ block: UnsafeRawPointer, words: UnsafeMutablePointer<Word>, constants: UnsafePointer<Word>,
+        state: UnsafeMutablePointer<Word>)
 }
 
 private enum SHA256Function: SHA2Function {
@@ -89,8 +89,8 @@ private enum SHA256Function: SHA2Function {
     static let initialState = fractionsOfSquareRoots.map { UInt32(truncatingIfNeeded: $0 >> 32) }
 
     static func mix(
-        _ block: UnsafeRawPointer, _ words: UnsafeMutablePointer<UInt32>, _ constants: UnsafePointer<UInt32>,
-        _ state: UnsafeMutablePointer<UInt32>
+        _ block: UnsafeRawPointer, words: UnsafeMutablePointer<UInt32>, constants: UnsafePointer<UInt32>,
+        state: UnsafeMutablePointer<UInt32>
     ) {
         var index = 0
         while index < 16 {
@@ -140,8 +140,8 @@ private enum SHA512Function: SHA2Function {
     static let initialState = fractionsOfSquareRoots
 
     static func mix(
-        _ block: UnsafeRawPointer, _ words: UnsafeMutablePointer<UInt64>, _ constants: UnsafePointer<UInt64>,
-        _ state: UnsafeMutablePointer<UInt64>
+        _ block: UnsafeRawPointer, words: UnsafeMutablePointer<UInt64>, constants: UnsafePointer<UInt64>,
+        state: UnsafeMutablePointer<UInt64>
     ) {
         var index = 0
         while index < 16 {
@@ -230,7 +230,7 @@ private struct PortableHash<Function: SHA2Function> {
         guard let start = blocks.baseAddress else { return }
         var offset = 0
         while offset < blocks.count {
-            Function.mix(start + offset, &words, constants, &state)
+            Function.mix(start + offset, words: &words, constants: constants, state: &state)
             offset += Self.blockLength
         }
     }

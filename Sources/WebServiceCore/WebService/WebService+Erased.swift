@@ -88,7 +88,7 @@ extension WebService {
     private func erasedStored<Request: StorableRequest>(
         _ request: Request, _ maximumAge: Duration?, _ dependency: StorageReadDependency
     ) -> TypedTask<SourcedValue<any Sendable>> {
-        readStored(request, maximumAge, dependency) {
+        readStored(request, maximumAge: maximumAge, dependency) {
             SourcedValue($0.value, source: $0.source, age: $0.age, date: $0.date)
         }
     }

@@ -32,7 +32,8 @@ extension WebService {
         let task = SessionTask(core) { [core] task in
             let id = core.observe(task, Request.self)
             core.begin(
-                id, request, core.configuration.typed, key.map(RequestKey.init), duplicates, task, outcome)
+                request, id: id, core.configuration.typed, key: key.map(RequestKey.init), duplicates: duplicates,
+                task: task, outcome: outcome)
         }
         let rules = ResponseRules(.any)
         return TypedTask(task, rules, isOwn: true, owner: TaskOwner(self)) { input in
@@ -91,8 +92,8 @@ extension ServiceCore {
     ///   - id: The identifier of the request (``observe(_:_:)``).
     ///   - otherwise: Handles a failed flight in place of the task; `nil` for none.
     func begin<Request: ServiceRequest>(
-        _ id: UInt64, _ request: Request, _ typed: TypedConfiguration, _ key: RequestKey?, _ mode: DuplicateMode,
-        _ task: SessionTask, _ outcome: TypedResult<Request.Output>,
+        _ request: Request, id: UInt64, _ typed: TypedConfiguration, key: RequestKey?, duplicates: DuplicateMode,
+        task: SessionTask, outcome: TypedResult<Request.Output>,
         otherwise: (@Sendable (RequestRegistry.Delivery) -> Void)? = nil
     ) {
         guard let endpoint = typed.endpoints.first(where: { $0.supports(request) }) else {
@@ -107,7 +108,7 @@ extension ServiceCore {
         ) { turn in
             HandlerPool.startImmediately(on: self.clock.work) {
                 if let turn, await !turn.value { return }
-                await self.fly(request, endpoint, context, place, typed)
+                await self.fly(request, to: endpoint, in: context, place: place, typed)
             }
         }
         let waiter = RequestRegistry.Waiter(task: task) { delivery in
@@ -117,7 +118,7 @@ extension ServiceCore {
             }
             return outcome.take(delivery, task, isJoined: delivery.id != flight.id)
         }
-        switch registry.enter(flight, mode, waiter) {
+        switch registry.enter(flight, duplicates, waiter) {
         case .starts(let last):
             task.attach(RequestRegistry.Ticket(registry: registry, flight: flight.id, waiter: flight.id))
             if let last { task.context.record(.queued, related: last) }
@@ -134,7 +135,7 @@ extension ServiceCore {
 
     /// Executes one flight: fetches, processes, delivers the result to every waiter and stores it.
     private func fly<Request: ServiceRequest>(
-        _ request: Request, _ endpoint: any ServiceEndpoint, _ context: EndpointContext, _ place: StoragePlace?,
+        _ request: Request, to endpoint: any ServiceEndpoint, in context: EndpointContext, place: StoragePlace?,
         _ typed: TypedConfiguration
     ) async {
         let activity = endpoint.countsAsActivity ? typed.activity : nil
@@ -167,14 +168,16 @@ extension ServiceCore {
                 try typed.order.change(storable.key) {
                     guard await isWanted.value, flight.waiters.values.contains(where: { !$0.task.isCancelRequested })
                     else { return }
-                    await self.store(output, rawData, of: request, in: storable, date, typed, context.flight.starter)
+                    await self.store(
+                        output, rawData, of: request, in: storable, date: date, typed,
+                        recordingIn: context.flight.starter)
                 }
             } catch {
                 refusal = error
             }
         }
         if let refusal, let storable {
-            typed.report(.store, storable, storable.storage, refusal)
+            typed.report(refusal, of: .store, key: storable.key, in: storable.storage)
             context.flight.starter.record(.storage, "not stored: \(refusal.message)")
         }
         guard let flight = ended else { return }

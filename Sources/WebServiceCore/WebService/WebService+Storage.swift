@@ -30,17 +30,17 @@ extension WebService {
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<SourcedValue<Request.Output>> {
-        readStored(request, maximumAge, dependency) { $0 }
+        readStored(request, maximumAge: maximumAge, dependency) { $0 }
     }
 
     /// - Parameter transform: Returns the value of the task.
     func readStored<Request: StorableRequest, Value: Sendable>(
-        _ request: Request, _ maximumAge: Duration?, _ dependency: StorageReadDependency,
+        _ request: Request, maximumAge: Duration?, _ dependency: StorageReadDependency,
         _ transform: @escaping @Sendable (SourcedValue<Request.Output>) -> Value
     ) -> TypedTask<Value> {
         let outcome = TypedResult<SourcedValue<Request.Output>>()
         let task = SessionTask(core) { [core] task in
-            core.beginRead(of: request, maximumAge, dependency, task, outcome)
+            core.beginRead(of: request, maximumAge: maximumAge, dependency, task: task, outcome: outcome)
         }
         let step: @Sendable (StepInput) -> Result<Value, any Error> = { input in
             Result {
@@ -156,7 +156,7 @@ extension WebService {
         try await typed.order.makeChange(key, core.clock) {
             for storage in storages.reversed() {
                 do { try await body(storage) } catch {
-                    typed.report(.remove, key.map { StoragePlace(storage: storage, key: $0) }, storage, error)
+                    typed.report(error, of: .remove, key: key, in: storage)
                     failure.withLock { $0 = error }
                 }
             }

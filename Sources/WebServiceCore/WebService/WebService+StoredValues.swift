@@ -8,8 +8,8 @@ import FoundationNetworking
 extension ServiceCore {
     /// Starts the read of a task when it is first resumed.
     func beginRead<Request: StorableRequest>(
-        of request: Request, _ maximumAge: Duration?, _ dependency: StorageReadDependency, _ task: SessionTask,
-        _ outcome: TypedResult<SourcedValue<Request.Output>>
+        of request: Request, maximumAge: Duration?, _ dependency: StorageReadDependency, task: SessionTask,
+        outcome: TypedResult<SourcedValue<Request.Output>>
     ) {
         let id = ExchangeContext.makeID()
         task.context.observe(by: stages.observers, nil, type: Request.self, id: id)
@@ -22,7 +22,7 @@ extension ServiceCore {
         let typed = configuration.typed
         let work = HandlerPool.startImmediately(on: clock.work) {
             do {
-                let (value, data) = try await self.read(request, maximumAge, typed, task.context)
+                let (value, data) = try await self.read(request, maximumAge: maximumAge, typed, task.context)
                 outcome.set(.success(value))
                 task.complete(.success(Response(body: data, source: .storage, attempts: 0, age: value.age)))
             } catch {
@@ -35,7 +35,7 @@ extension ServiceCore {
 
     /// Returns the stored value, and records the read for the exchange.
     func read<Request: StorableRequest>(
-        _ request: Request, _ maximumAge: Duration?, _ typed: TypedConfiguration, _ context: ExchangeContext
+        _ request: Request, maximumAge: Duration?, _ typed: TypedConfiguration, _ context: ExchangeContext
     ) async throws -> (SourcedValue<Request.Output>, Data?) {
         let start = clock.now
         do {
@@ -58,7 +58,6 @@ extension ServiceCore {
         guard let key = request.storageKey(account: typed.storageAccount) else {
             throw Self.noStoredData("the request has no storage identifier")
         }
-        let place = StoragePlace(storage: storage, key: key)
         let entry: StorageEntry
         do {
             guard let found = try await storage.entry(for: key, after: typed.order, clock) else {
@@ -67,7 +66,7 @@ extension ServiceCore {
             entry = found
         } catch {
             if (error as? WebServiceError)?.code != .noStoredData, !(error is CancellationError) {
-                typed.report(.read, place, storage, error)
+                typed.report(error, of: .read, key: key, in: storage)
             }
             throw error
         }
@@ -145,7 +144,7 @@ extension ServiceCore {
     ///   - context: The context of the exchange, which records the result.
     func store<Request: ServiceRequest>(
         _ output: Request.Output, _ rawData: (any RawDataSource)?, of request: Request, in place: StoragePlace,
-        _ date: Date, _ typed: TypedConfiguration, _ context: ExchangeContext
+        date: Date, _ typed: TypedConfiguration, recordingIn context: ExchangeContext
     ) async {
         let start = clock.now
         do {
@@ -153,7 +152,7 @@ extension ServiceCore {
             try await place.storage.store(StorageEntry(content, date: date), for: place.key)
             context.record(.storage, "stored", from: start)
         } catch {
-            typed.report(.store, place, place.storage, error)
+            typed.report(error, of: .store, key: place.key, in: place.storage)
             context.record(.storage, "not stored: \(ExchangeLog.reason(error))", from: start)
         }
     }

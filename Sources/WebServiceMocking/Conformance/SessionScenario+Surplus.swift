@@ -9,20 +9,22 @@ extension SessionScenario {
     static let surplus: [SessionScenario] = [false, true].flatMap { isLater in
         [
             surplus(
-                "a second response", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", .response(200, "ale"), evil,
-                isLater),
-            surplus("a body after a 204", "HTTP/1.1 204 No Content\r\n\r\n", .response(204, ""), evil, isLater),
+                "a second response", evil, after: "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale",
+                expected: .response(200, "ale"), isLater: isLater),
             surplus(
-                "a body after a 304", "HTTP/1.1 304 Not Modified\r\nContent-Length: 49\r\n\r\n", .response(304, ""),
-                evil,
-                isLater),
+                "a body after a 204", evil, after: "HTTP/1.1 204 No Content\r\n\r\n", expected: .response(204, ""),
+                isLater: isLater),
             surplus(
-                "data after the last chunk",
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\r\n", .response(200, "ale"),
-                evil, isLater),
+                "a body after a 304", evil, after: "HTTP/1.1 304 Not Modified\r\nContent-Length: 49\r\n\r\n",
+                expected: .response(304, ""), isLater: isLater),
             surplus(
-                "a partial response", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", .response(200, "ale"),
-                evil.prefix(20), isLater),
+                "data after the last chunk", evil,
+                after: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\r\n",
+                expected: .response(200, "ale"), isLater: isLater),
+            surplus(
+                "a partial response", evil.prefix(20),
+                after: "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", expected: .response(200, "ale"),
+                isLater: isLater),
         ]
     }
 
@@ -30,7 +32,7 @@ extension SessionScenario {
 
     /// - Parameter isLater: Whether the bytes follow after the response was received, not with it.
     private static func surplus(
-        _ name: String, _ message: String, _ expected: ScenarioExpectation, _ surplus: Data, _ isLater: Bool
+        _ name: String, _ surplus: Data, after message: String, expected: ScenarioExpectation, isLater: Bool
     ) -> SessionScenario {
         let sentence =
             "\(name) on a persistent connection is not the next response "

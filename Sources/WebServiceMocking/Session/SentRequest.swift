@@ -70,15 +70,15 @@ extension SentRequest: IncomingRequest {
         if let request = request as? EncodedRequest {
             var headers = request.headers
             if let contentType = request.contentType { headers.add(contentType, for: .contentType) }
-            return received(request.method, request.url, headers, fileBody ?? request.body)
+            return received(request.method, request.url, headers: headers, body: fileBody ?? request.body)
         }
         let request = request.urlRequestValue
         return received(
-            Request.Method(rawValue: request.httpMethod ?? "GET"), request.url?.absoluteString ?? "", request.headers,
-            request.httpBody)
+            Request.Method(rawValue: request.httpMethod ?? "GET"), request.url?.absoluteString ?? "",
+            headers: request.headers, body: request.httpBody)
     }
 
-    private func received(_ method: Request.Method, _ url: String, _ headers: Headers, _ body: Data?)
+    private func received(_ method: Request.Method, _ url: String, headers: Headers, body: Data?)
         -> ReceivedRequest
     {
         // The slash, question mark or number sign that ends the origin (RFC 3986, section 3.2).

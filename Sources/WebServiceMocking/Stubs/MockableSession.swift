@@ -20,7 +20,7 @@ extension StubResponder where Self: Session {
         _ result: any MockableDataTaskResult, requestMatcher: @escaping MockSession.Matcher = { _ in true },
         fileID: String = #fileID, filePath: String = #filePath, line: Int = #line, column: Int = #column
     ) -> Stub {
-        add(.encodable(requestMatcher), .result(result), fileID, filePath, line, column)
+        add(.encodable(requestMatcher), .result(result), fileID: fileID, filePath: filePath, line: line, column: column)
     }
 
     /// Adds a closure that determines the result of each request that the matcher accepts.
@@ -40,7 +40,8 @@ extension StubResponder where Self: Session {
         responder: @escaping @Sendable (_ request: any URLRequestEncodable) throws -> any MockableDataTaskResult
     ) -> Stub {
         add(
-            .encodable(requestMatcher), .result(ComputedResult(compute: responder)), fileID, filePath, line, column)
+            .encodable(requestMatcher), .result(ComputedResult(compute: responder)), fileID: fileID, filePath: filePath,
+            line: line, column: column)
     }
 
     /// The same as ``addStub(_:requestMatcher:fileID:filePath:line:column:)``.

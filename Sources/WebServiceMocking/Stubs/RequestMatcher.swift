@@ -82,25 +82,28 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
     ///   - name: The decoded name.
     ///   - value: The decoded value. Defaults to `nil`, which matches any value.
     public static func query(_ name: String, _ value: String? = nil) -> RequestMatcher {
-        pair("query item", name, value) { $0.queryItems }
+        pair("query item", named: name, value: value) { $0.queryItems }
     }
 
     /// Matches requests whose body is a form that contains all of these names with their values.
     public static func form(_ pairs: [String: String]) -> RequestMatcher {
-        all(pairs.sorted { $0.key < $1.key }.map { name, value in pair("form field", name, value) { $0.formItems } })
+        all(
+            pairs.sorted { $0.key < $1.key }.map { name, value in
+                pair("form field", named: name, value: value) { $0.formItems }
+            })
     }
 
     private static func pair(
-        _ what: String, _ name: String, _ value: String?,
+        _ kind: String, named name: String, value: String?,
         _ items: @escaping @Sendable (MatchInput) -> [ReceivedRequest.Item]
     ) -> RequestMatcher {
         let expected = value.map { Excerpt.parameter(name, $0) } ?? "any value"
-        return RequestMatcher("\(what) \(name): \(expected)") { input in
+        return RequestMatcher("\(kind) \(name): \(expected)") { input in
             items(input).contains { $0.name == name && (value == nil || $0.value == value) }
         } explain: { input in
             let received = items(input).filter { $0.name == name }.map { Excerpt.parameter(name, $0.value) }
             let text = received.isEmpty ? "none" : received.prefix(3).joined(separator: ", ")
-            return "\(what) \(name): expected \(expected), received \(text)"
+            return "\(kind) \(name): expected \(expected), received \(text)"
         }
     }
 

@@ -71,7 +71,7 @@ extension StubResponder {
         _ matcher: RequestMatcher, _ response: MockResponse, fileID: String = #fileID,
         filePath: String = #filePath, line: Int = #line, column: Int = #column
     ) -> Stub {
-        add(.matcher(matcher), .sequence([response]), fileID, filePath, line, column)
+        add(.matcher(matcher), .sequence([response]), fileID: fileID, filePath: filePath, line: line, column: column)
     }
 
     /// Adds a stub that returns successive responses; the last one is repeated.
@@ -93,7 +93,7 @@ extension StubResponder {
         _ matcher: RequestMatcher, _ responses: [MockResponse], fileID: String = #fileID,
         filePath: String = #filePath, line: Int = #line, column: Int = #column
     ) -> Stub {
-        add(.matcher(matcher), .sequence(responses), fileID, filePath, line, column)
+        add(.matcher(matcher), .sequence(responses), fileID: fileID, filePath: filePath, line: line, column: column)
     }
 
     /// Adds a stub that responds by a closure.
@@ -113,7 +113,7 @@ extension StubResponder {
         _ matcher: RequestMatcher, fileID: String = #fileID, filePath: String = #filePath, line: Int = #line,
         column: Int = #column, handler: @escaping Stub.Handler
     ) -> Stub {
-        add(.matcher(matcher), .handler(handler), fileID, filePath, line, column)
+        add(.matcher(matcher), .handler(handler), fileID: fileID, filePath: filePath, line: line, column: column)
     }
 
     /// Checks that the requests are those that the stubs declare.
@@ -140,8 +140,8 @@ extension StubResponder {
     }
 
     func add(
-        _ condition: Stub.Condition, _ responder: Stub.Responder, _ fileID: String, _ filePath: String, _ line: Int,
-        _ column: Int
+        _ condition: Stub.Condition, _ responder: Stub.Responder, fileID: String, filePath: String, line: Int,
+        column: Int
     ) -> Stub {
         stubTable.add(
             Stub(

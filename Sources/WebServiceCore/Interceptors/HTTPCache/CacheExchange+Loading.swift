@@ -20,7 +20,7 @@ extension CacheExchange {
         if let stored, let stale = try staleResponse(stored, insteadOf: result, at: responseTime) { return stale }
         let response = try result.get()
         guard response.status == 304 else {
-            store(response, flight, requestTime, responseTime)
+            store(response, flight, requestTime: requestTime, responseTime: responseTime)
             return response
         }
         guard let stored else {
@@ -29,16 +29,16 @@ extension CacheExchange {
         }
         let updated = stored.validated(by: response, requestTime, responseTime)
         if isOwnCondition {
-            receiveNotModified(response, stored, updated, flight)
+            receiveNotModified(response, to: stored, updated: updated, flight)
             return response
         }
-        if let validated = try validatedResponse(response, stored, updated, flight) { return validated }
+        if let validated = try validatedResponse(response, to: stored, updated: updated, flight) { return validated }
         return try await reload(plain, flight)
     }
 
     /// Applies a 304 to the caller's own condition to the stored response.
     private func receiveNotModified(
-        _ response: Response, _ stored: CachedResponse, _ updated: CachedResponse?, _ flight: CacheFlight
+        _ response: Response, to stored: CachedResponse, updated: CachedResponse?, _ flight: CacheFlight
     ) {
         // It applies only if both have the same entity tag.
         let isSame = stored.eTag?.utf8.elementsEqual((response.header(.eTag) ?? "").utf8) == true
@@ -50,7 +50,7 @@ extension CacheExchange {
     /// Returns the stored response after a 304 to its validators, or `nil` if the server has a
     /// representation other than the stored one, which is then removed.
     private func validatedResponse(
-        _ response: Response, _ stored: CachedResponse, _ updated: CachedResponse?, _ flight: CacheFlight
+        _ response: Response, to stored: CachedResponse, updated: CachedResponse?, _ flight: CacheFlight
     ) throws -> Response? {
         if let updated {
             replace(stored, by: updated, flight)
@@ -70,7 +70,7 @@ extension CacheExchange {
         let (result, requestTime, responseTime) = await send(plain)
         let response = try result.get()
         guard response.status != 304 else { throw URLError(.badServerResponse) }  // to a request without a condition
-        store(response, flight, requestTime, responseTime)
+        store(response, flight, requestTime: requestTime, responseTime: responseTime)
         return response
     }
 
@@ -117,7 +117,7 @@ extension CacheExchange {
     }
 
     /// Stores a response to a GET request, or removes the stored responses that it invalidates.
-    private func store(_ response: Response, _ flight: CacheFlight, _ requestTime: Date, _ responseTime: Date) {
+    private func store(_ response: Response, _ flight: CacheFlight, requestTime: Date, responseTime: Date) {
         guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
         do throws(CacheRefusal) {
             let storable = try CachedResponse(

@@ -26,7 +26,7 @@ struct CacheExchange: Sendable {
         let account = cache.account()
         guard let url = Self.url(of: request) else { return nil }
         self.request = request
-        selecting = Self.selecting(request, url, next.exchange.stages.cookieJar, next.context.service.clock)
+        selecting = Self.selecting(request, at: url, next.exchange.stages.cookieJar, next.context.service.clock)
         self.url = url
         self.account = account
         key = cache.key(url, account)
@@ -35,7 +35,7 @@ struct CacheExchange: Sendable {
         self.cache = cache
     }
 
-    private static func selecting(_ request: Request, _ url: String, _ cookieJar: CookieJar?, _ clock: TaskClock)
+    private static func selecting(_ request: Request, at url: String, _ cookieJar: CookieJar?, _ clock: TaskClock)
         -> Request
     {
         var selecting = request
@@ -145,7 +145,7 @@ struct CacheExchange: Sendable {
             }
         }
         if demands.isOffline { throw URLError(.resourceUnavailable) }
-        if demands.isOnlyIfCached, let response = CachedResponse.response(status: 504, [:], Data(), url, .cache, nil) {
+        if demands.isOnlyIfCached, let response = CachedResponse.response(status: 504, url: url, source: .cache) {
             next.record(.cache, "only-if-cached, and nothing is stored")
             return response
         }

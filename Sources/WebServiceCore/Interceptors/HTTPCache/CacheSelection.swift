@@ -42,13 +42,13 @@ struct CacheSelection: Sendable, Hashable {
         scope = account != nil ? .account : isPublic ? .credentials : .unknown
         var generator = SystemRandomNumberGenerator()
         salt = Data((0..<Self.saltLength).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
-        fingerprint = Self.fingerprint(names, scope, salt, request)
+        fingerprint = Self.fingerprint(of: request, names, scope, salt: salt)
     }
 
     /// Returns whether a response with this selection may be used for a request (RFC 9111, section
     /// 4.1).
     func matches(_ request: Request) -> Bool {
-        fingerprint == Self.fingerprint(names, scope, salt, request)
+        fingerprint == Self.fingerprint(of: request, names, scope, salt: salt)
     }
 
     /// Returns the nonempty members of a list in lower case (RFC 9110, section 5.6.1). A member
@@ -82,7 +82,9 @@ struct CacheSelection: Sendable, Hashable {
         request.credentialFields.contains(Headers.Name(name)) || Redaction.standard.mayBeSecret(header: name)
     }
 
-    private static func fingerprint(_ names: [String], _ scope: Scope, _ salt: Data, _ request: Request) -> Data {
+    private static func fingerprint(
+        of request: Request, _ names: [String], _ scope: Scope, salt: Data
+    ) -> Data {
         var bytes = Data()
         for name in fields(of: request, in: scope).union(names).sorted() {
             bytes += name.utf8

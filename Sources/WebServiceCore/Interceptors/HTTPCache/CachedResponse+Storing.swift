@@ -106,12 +106,14 @@ extension CachedResponse {
         let age = age(at: now) ?? initialAge
         var headers = headers
         headers["Age"] = String(Int64(min(max(0, age), CacheControl.maximum)))
-        return Self.response(status: status, headers, hasBody ? body : Data(), url, .cache, age)
+        return Self.response(
+            status: status, headers: headers, body: hasBody ? body : Data(), url: url, source: .cache, age: age)
     }
 
     /// Returns the stored response after its validation by the server.
     func revalidatedResponse(by validation: Response, url: String) -> Response? {
-        var response = Self.response(status: status, headers, body, url, .revalidated, initialAge)
+        var response = Self.response(
+            status: status, headers: headers, body: body, url: url, source: .revalidated, age: initialAge)
         response?.attempts = validation.attempts
         response?.transport = validation.transport
         return response
@@ -131,7 +133,8 @@ extension CachedResponse {
     }
 
     static func response(
-        status: Int, _ headers: Headers, _ body: Data, _ url: String, _ source: Response.Source, _ age: TimeInterval?
+        status: Int, headers: Headers = [:], body: Data = Data(), url: String, source: Response.Source,
+        age: TimeInterval? = nil
     ) -> Response? {
         var bytes = Array("HTTP/1.1 \(status)\r\n".utf8)
         for field in headers { bytes += Array("\(field.name): \(field.value)\r\n".utf8) }

@@ -50,19 +50,20 @@ extension WebService {
         let task = SessionTask(core) { task in
             let typed = core.configuration.typed
             let id = core.observe(task, Request.self)
-            if let early { core.readAhead(request, maximumAge, typed, early, task.context) }
+            if let early { core.readAhead(request, maximumAge: maximumAge, typed, early: early, task.context) }
             let otherwise: @Sendable (RequestRegistry.Delivery) -> Void = { delivery in
                 let id = ExchangeContext.makeID()
                 core.registry.beginRead(id, task)
                 let work = Task(executorPreference: core.clock.executor) {
-                    await core.readInstead(of: delivery, request, maximumAge, typed, task, outcome)
+                    await core.readInstead(
+                        of: delivery, request, maximumAge: maximumAge, typed, task: task, outcome: outcome)
                     core.registry.endRead(id)
                 }
                 task.attach(work)
             }
             core.begin(
-                id, request, typed, key.map(RequestKey.init), duplicates, task, outcome,
-                otherwise: fetchPolicy == .serverElseCache ? otherwise : nil
+                request, id: id, typed, key: key.map(RequestKey.init), duplicates: duplicates, task: task,
+                outcome: outcome, otherwise: fetchPolicy == .serverElseCache ? otherwise : nil
             )
         }
         if let early { _ = task.shared.withLock { $0.attach(early) } }  // the task has not been resumed
@@ -80,12 +81,14 @@ extension WebService {
 extension ServiceCore {
     /// Reads the storage while the request is in flight. Has no effect if nothing is stored.
     fileprivate func readAhead<Request: StorableRequest>(
-        _ request: Request, _ maximumAge: Duration?, _ typed: TypedConfiguration,
-        _ early: EarlyValue<Request.Output>, _ context: ExchangeContext
+        _ request: Request, maximumAge: Duration?, _ typed: TypedConfiguration,
+        early: EarlyValue<Request.Output>, _ context: ExchangeContext
     ) {
         Task(executorPreference: clock.executor) { [self] in
             // An error has already been reported.
-            guard let (stored, _) = try? await read(request, maximumAge, typed, context) else { return }  // see above
+            guard
+                let (stored, _) = try? await read(request, maximumAge: maximumAge, typed, context)  // see above
+            else { return }
             early.announce(stored)
         }
     }
@@ -93,11 +96,13 @@ extension ServiceCore {
     /// Reads the storage after the server failed. The error from the server remains the result if
     /// nothing is stored.
     fileprivate func readInstead<Request: StorableRequest>(
-        of delivery: RequestRegistry.Delivery, _ request: Request, _ maximumAge: Duration?,
-        _ typed: TypedConfiguration, _ task: SessionTask, _ outcome: TypedResult<Request.Output>
+        of delivery: RequestRegistry.Delivery, _ request: Request, maximumAge: Duration?,
+        _ typed: TypedConfiguration, task: SessionTask, outcome: TypedResult<Request.Output>
     ) async {
         // The server error remains.
-        guard let (stored, data) = try? await read(request, maximumAge, typed, task.context) else {  // see above
+        guard
+            let (stored, data) = try? await read(request, maximumAge: maximumAge, typed, task.context)  // see above
+        else {
             _ = outcome.take(delivery, task, isJoined: false)
             return
         }

@@ -25,7 +25,7 @@ extension RequestRegistry {
 
         /// - Returns: The result for the new flight, and the flights that it replaces.
         mutating func enter(
-            _ flight: Flight, _ searches: [Search], _ mode: DuplicateMode, _ waiter: Waiter
+            _ flight: Flight, _ searches: [Search], _ mode: DuplicateMode, waiter: Waiter
         ) -> (entrance: Entrance, replaced: [Flight]) {
             let equal = searches.last?.found.flatMap { lines[$0]?.flights } ?? []
             var replaced: [Flight] = []

@@ -115,7 +115,7 @@ final class RequestRegistry: Sendable {
             let (entered, candidates) = change { [searches] state in
                 let candidates = searches.map { state.candidates(for: $0) }
                 return (
-                    candidates.allSatisfy(\.isEmpty) ? state.enter(flight, searches, mode, waiter) : nil,
+                    candidates.allSatisfy(\.isEmpty) ? state.enter(flight, searches, mode, waiter: waiter) : nil,
                     candidates
                 )
             }

@@ -19,11 +19,10 @@ struct TypedConfiguration: Sendable {
     }
 
     func report(
-        _ operation: StorageEntry.Failure.Operation, _ place: StoragePlace?, _ storage: any ResponseStorage,
-        _ error: any Error
+        _ error: any Error, of operation: StorageEntry.Failure.Operation, key: StorageKey?,
+        in storage: any ResponseStorage
     ) {
-        storageErrorObserver?(
-            StorageEntry.Failure(operation: operation, key: place?.key, storage: storage, error: error))
+        storageErrorObserver?(StorageEntry.Failure(operation: operation, key: key, storage: storage, error: error))
     }
 }
 

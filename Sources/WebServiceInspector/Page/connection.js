@@ -1,0 +1,61 @@
+// The connection to the program.
+let version = 0, source = null, frame = 0;
+function setLive(text, className) {
+  $("live").textContent = text;
+  $("live").className = "live " + className;
+}
+function schedule() {
+  if (!frame) frame = requestAnimationFrame(() => { frame = 0; update(true); });
+}
+function receive(event) {
+  const message = JSON.parse(event.data);
+  version = message.version;
+  isLoaded = true;
+  removeUpTo(message.oldest);
+  for (const row of message.exchanges) add(row);
+  const isShown = selected !== null && !$("detail").hidden;
+  if (isShown && message.exchanges.some(row => row.number === selected)) load();
+  schedule();
+}
+const ended = "The program has ended";
+function connect() {
+  source = new EventSource("events?after=" + version);
+  source.onopen = () => setLive("Live", "on");
+  source.onmessage = receive;
+  source.onerror = () => {
+    if (source.readyState === EventSource.CLOSED) { setLive(ended, "off"); return; }
+    if ($("live").textContent !== ended) setLive("Reconnecting", "off");
+    examine(source);
+  };
+}
+// A browser reconnects for as long as the page is open, also to a program that was killed.
+async function examine(broken) {
+  try {
+    await fetch("", { cache: "no-store" });
+  } catch {
+    if (broken === source && source.readyState !== EventSource.OPEN) setLive(ended, "off");
+  }
+}
+// A reload does not show the exchanges again that were hidden.
+const hiddenKey = "hidden" + location.pathname;
+function hide(number) {
+  hiddenUpTo = number;
+  try { sessionStorage.setItem(hiddenKey, number); } catch { /* storage can be disabled */ }
+}
+try { hiddenUpTo = Number(sessionStorage.getItem(hiddenKey)) || 0; } catch { /* see above */ }
+$("pause").addEventListener("click", () => {
+  const pauses = $("pause").getAttribute("aria-pressed") !== "true";
+  $("pause").setAttribute("aria-pressed", String(pauses));
+  source.close();
+  if (pauses) setLive("Paused", ""); else connect();
+});
+$("clear").addEventListener("click", () => {
+  hide([...rows.keys()].reduce((last, number) => Math.max(last, number), hiddenUpTo));
+  if (selected !== null) { selected = null; $("detail").hidden = true; $("main").classList.remove("split"); }
+  update();
+});
+// The duration of exchanges in progress.
+setInterval(() => { if (shown.some(row => row.duration === undefined)) schedule(); }, 250);
+update();
+connect();
+list.focus();

@@ -1,0 +1,134 @@
+// Elements, numbers, and the formatting of bodies. Text is only inserted as text nodes.
+const $ = id => document.getElementById(id);
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+// Control characters and those that change the direction of text are shown as escape
+// sequences.
+function visible(text) {
+  return String(text).replace(hidden, c => "\\u{" + c.charCodeAt(0).toString(16).toUpperCase() + "}");
+}
+function el(name, className, ...children) {
+  const element = document.createElement(name);
+  if (className) element.className = className;
+  for (const child of children) {
+    if (child !== null && child !== undefined) {
+      element.append(child instanceof Node ? child : document.createTextNode(visible(child)));
+    }
+  }
+  return element;
+}
+function size(bytes) {
+  if (bytes === undefined || bytes === null) return "";
+  if (bytes < 1000) return bytes + " B";
+  const units = ["kB", "MB", "GB", "TB"];
+  let value = bytes / 1000, unit = 0;
+  while (value >= 999.5 && unit < 3) { value /= 1000; unit += 1; }
+  return (value < 9.95 ? value.toFixed(1) : Math.round(value)) + " " + units[unit];
+}
+function duration(ms) {
+  if (ms === undefined || ms === null) return "";
+  if (ms < 9.95) return ms.toFixed(1) + " ms";
+  if (ms < 999.5) return Math.round(ms) + " ms";
+  if (ms < 60000) return (ms / 1000).toFixed(ms < 9950 ? 2 : 1) + " s";
+  return Math.floor(ms / 60000) + ":" + String(Math.floor(ms / 1000) % 60).padStart(2, "0") + " min";
+}
+function shortType(type) {
+  const plain = (type || "").replace(/;.*/s, "").trim().toLowerCase();
+  const name = plain.replace(/^(application|text|image|audio|video)\//, "");
+  return name === "x-www-form-urlencoded" ? "form" : name;
+}
+// Marks the placeholders of secrets.
+function withMarks(text, placeholder) {
+  const fragment = document.createDocumentFragment();
+  const parts = placeholder ? visible(text).split(placeholder) : [visible(text)];
+  parts.forEach((part, index) => {
+    if (index) fragment.append(el("span", "redacted", placeholder));
+    if (part) fragment.append(document.createTextNode(part));
+  });
+  return fragment;
+}
+// Formats JSON token by token, so that numbers and repeated keys remain as they were sent.
+const longestFormatted = 300000, mostTokens = 30000;
+function formatJSON(text) {
+  const fragment = document.createDocumentFragment();
+  const tokens = /"(?:[^"\\]|\\[\s\S])*"?|[{}\[\],:]|[^\s"{}\[\],:]+/g;
+  const list = text.length <= longestFormatted && text.match(tokens) || [];
+  if (!list.length || list.length > mostTokens) return document.createTextNode(visible(text));
+  let depth = 0, plain = "", after = "";
+  // Deeper levels remain on one line, because their indentation would be quadratic.
+  const line = () => depth > 40 ? "" : "\n" + "  ".repeat(depth);
+  const flush = () => {
+    if (plain) fragment.append(document.createTextNode(plain));
+    plain = "";
+  };
+  const write = token => { plain += after + token; after = ""; };
+  list.forEach((token, index) => {
+    switch (token) {
+    case "{": case "[":
+      write(token);
+      depth += 1;
+      if (list[index + 1] === "}" || list[index + 1] === "]") break;
+      after = line();
+      break;
+    case "}": case "]": {
+      depth = Math.max(0, depth - 1);
+      const before = list[index - 1];
+      after = before === "{" || before === "[" ? "" : line();
+      write(token);
+      if (depth === 0) after = "\n";
+      break;
+    }
+    case ",": write(token); after = line(); break;
+    case ":": write(": "); break;
+    default: {
+      write("");
+      flush();
+      const kind = !token.startsWith("\"") ? "number" : list[index + 1] === ":" ? "key" : "string";
+      fragment.append(el("span", kind, token));
+      if (depth === 0) after = "\n";
+    }
+    }
+  });
+  flush();
+  return fragment;
+}
+// Returns the nodes that show a body.
+function bodyNodes(body, placeholder) {
+  const nodes = [];
+  if (!body || !body.size && !body.note) return [el("p", "note", "No body.")];
+  if (body.image) {
+    const bytes = Uint8Array.from(atob(body.image), c => c.charCodeAt(0));
+    const picture = el("img", "picture");
+    picture.alt = "Body of the type " + body.type;
+    picture.src = URL.createObjectURL(new Blob([bytes], { type: body.type }));
+    picture.onload = () => {
+      URL.revokeObjectURL(picture.src);
+      note.textContent += ", " + picture.naturalWidth + " × " + picture.naturalHeight + " pixels";
+    };
+    picture.onerror = () => { note.textContent += "; the image is damaged"; };
+    const note = el("p", "note", body.type + ", " + size(body.size));
+    return [picture, note];
+  }
+  if (body.text !== undefined) {
+    const pre = el("pre");
+    pre.append(body.json ? formatJSON(body.text) : withMarks(body.text, placeholder));
+    nodes.push(pre);
+  }
+  if (body.note) nodes.push(el("p", "note", body.note));
+  return nodes;
+}
+function fields(pairs, mono, placeholder) {
+  const list = el("dl", mono ? "fields mono" : "fields");
+  for (const [name, value] of pairs) {
+    const description = el("dd");
+    description.append(value instanceof Node ? value : withMarks(value, placeholder));
+    list.append(el("dt", "", name), description);
+  }
+  return list;
+}
+let toastTimer = 0;
+function toast(text) {
+  $("toast").textContent = text;
+  $("toast").classList.add("on");
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => $("toast").classList.remove("on"), 1800);
+}
