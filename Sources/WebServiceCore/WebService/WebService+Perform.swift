@@ -43,35 +43,6 @@ extension WebService {
             }
         }
     }
-
-    /// Starts a typed request; see `perform(_:key:duplicates:)`.
-    ///
-    /// The closure receives the result, once, on the main actor.
-    ///
-    /// - Returns: The task, to cancel it or to add handlers.
-    @discardableResult
-    public func perform<Request: ServiceRequest>(
-        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
-        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<Request.Output>) -> Void
-    ) -> TypedTask<Request.Output> {
-        perform(request, key: key, duplicates: duplicates).observeOnMain({ $0 }, { completion(ServiceResponse($0)) })
-            .resume()
-    }
-
-    /// Starts a typed request; see `perform(_:key:duplicates:)`.
-    ///
-    /// The delegate, held weakly, receives the result, once, on the main actor.
-    ///
-    /// - Returns: The task, to cancel it or to add handlers.
-    @discardableResult
-    public func perform<Request: ServiceRequest>(
-        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
-        delegate: any ServiceDelegate
-    ) -> TypedTask<Request.Output> {
-        perform(request, key: key, duplicates: duplicates) { [weak delegate] response in
-            delegate?.serviceDidRespond(response.convert(), to: request, key: key, isFromStorage: false)
-        }
-    }
 }
 
 extension ServiceCore {

@@ -55,34 +55,6 @@ extension WebService {
         return TypedTask(task, ResponseRules(.any), owner: TaskOwner(self), mainStep: { step($0) })
     }
 
-    /// Reads the stored response to a request immediately; see `stored(_:maximumAge:_:)`.
-    ///
-    /// The closure is called once with the result, on the main actor.
-    @discardableResult
-    public func stored<Request: StorableRequest>(
-        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent,
-        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<SourcedValue<Request.Output>>) -> Void
-    ) -> TypedTask<SourcedValue<Request.Output>> {
-        stored(request, maximumAge: maximumAge, dependency).observeOnMain({ $0 }, { completion(ServiceResponse($0)) })
-            .resume()
-    }
-
-    /// Reads the stored response to a request immediately; see `stored(_:maximumAge:_:)`.
-    ///
-    /// The delegate, which is held weakly, is called once with the result and the key, on the main
-    /// actor. If `onlyData` is `true`, it is not called for an error or a cancelled read.
-    @discardableResult
-    public func stored<Request: StorableRequest>(
-        _ request: Request, key: (any Hashable & Sendable)? = nil, maximumAge: Duration? = nil,
-        _ dependency: StorageReadDependency = .independent, onlyData: Bool = false, delegate: any ServiceDelegate
-    ) -> TypedTask<SourcedValue<Request.Output>> {
-        stored(request, maximumAge: maximumAge, dependency) { [weak delegate] response in
-            let response = response.map { $0.value as any Sendable }
-            if onlyData, response.data == nil { return }
-            delegate?.serviceDidRespond(response, to: request, key: key, isFromStorage: true)
-        }
-    }
-
     /// Waits until pending storage changes are complete, for at most 10 seconds.
     ///
     /// These changes store the responses received so far and perform the deletions started so far.
