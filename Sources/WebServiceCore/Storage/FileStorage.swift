@@ -57,8 +57,7 @@ public final class FileStorage: ResponseStorage {
     let format: Format
     let durability: StorageEntry.Durability
     private let clock: TaskClock
-    /// A forked process does not inherit the threads of its parent's queue.
-    private let queue = PerProcess { _ in DispatchQueue(label: "WebService.FileStorage") }
+    private let queue = BlockingQueue("WebService.FileStorage")
     /// Changed only on the queue.
     let state = Mutex(State())
 
@@ -167,7 +166,7 @@ public final class FileStorage: ResponseStorage {
                     continuation.resume(throwing: error)
                 }
             }
-            if queue.isForked { queue.value.sync(execute: body) } else { queue.value.async(execute: body) }
+            queue.run(body)
         }
     }
 

@@ -104,7 +104,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     /// pause, Foundation's memory use grows by about 30 MB per second of one-byte chunks.
     private final class DelegateQueue: OperationQueue, @unchecked Sendable {  // its state is immutable and Sendable
         private weak let table: ExchangeTable?
-        private let pause = DispatchSemaphore(value: 0)
+        private let pause = ThreadSignal()
 
         init(for table: ExchangeTable) {
             self.table = table
@@ -112,7 +112,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
 
         override func addOperation(_ block: @escaping @Sendable () -> Void) {
             if let table, table.state.withLock({ $0.unwanted > ExchangeTable.maximumUnwanted }) {
-                _ = pause.wait(timeout: .now() + .milliseconds(1))
+                _ = pause.wait(milliseconds: 1)
             }
             super.addOperation(block)
         }

@@ -12,7 +12,7 @@ import Glibc
 
 /// The part of a loop that runs on its thread: libcurl's multi interface, driven by socket events.
 ///
-/// Confined to the thread of the loop.
+/// Confined to the thread of the loop, once that has started.
 final class CurlEngine {
     let configuration: CurlSession.Configuration
     /// The configured addresses in the syntax of libcurl, by host and port.

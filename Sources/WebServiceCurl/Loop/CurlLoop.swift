@@ -68,7 +68,8 @@ final class CurlLoop: Sendable {
     private let inbox = WebServiceCore.Mutex(Inbox())
     private let wakeUp: WakeUp
     private let thread = WebServiceCore.Mutex<(thread: JoinableThread?, isClaimed: Bool)>((nil, false))
-    private let running = DispatchGroup()
+    /// Signaled when the thread has ended, and passed on by every thread that waits for it.
+    private let threadEnd = ThreadSignal()
     private let forkCount = Fork.count
 
     private let clock: TaskClock
@@ -76,29 +77,16 @@ final class CurlLoop: Sendable {
     init(_ configuration: CurlSession.Configuration, _ clock: TaskClock) throws {
         self.clock = clock
         wakeUp = try WakeUp(orThrow: .curl)
-        let failure = StartFailure()
-        let hasStarted = DispatchSemaphore(value: 0)
-        running.enter()
+        // nonisolated(unsafe): only the thread uses the engine once it has started.
+        nonisolated(unsafe) let engine = try CurlEngine(configuration, clock, wakeUp: wakeUp.reader)
         do {
             let started = try JoinableThread(orThrow: .curl) { [self] in
-                defer { running.leave() }
-                do {
-                    let engine = try CurlEngine(configuration, clock, wakeUp: wakeUp.reader)
-                    hasStarted.signal()
-                    engine.run(for: self)
-                } catch {
-                    failure.set(error)
-                    hasStarted.signal()
-                }
+                engine.run(for: self)
+                threadEnd.signal()
             }
             thread.withLock { $0.thread = started }
         } catch {
-            running.leave()
-            throw error
-        }
-        hasStarted.wait()
-        if let error = failure.error {
-            join()
+            engine.freeLibraryObjects()
             throw error
         }
     }
@@ -174,7 +162,8 @@ final class CurlLoop: Sendable {
         if thread.isCurrent {
             if isMine { thread.detach() }
         } else {
-            running.wait()
+            threadEnd.wait()
+            threadEnd.signal()
             if isMine { thread.join() }
         }
     }
@@ -230,17 +219,6 @@ extension CurlLoop: AlarmTarget {
     /// Wakes the loop at an instant of a clock that is not the system clock.
     func ring() {
         add(.ring)
-    }
-}
-
-/// The error that prevented a loop from starting.
-private final class StartFailure: Sendable {
-    private let state = WebServiceCore.Mutex<(any Error)?>(nil)
-
-    var error: (any Error)? { state.withLock { $0 } }
-
-    func set(_ error: any Error) {
-        state.withLock { $0 = error }
     }
 }
 

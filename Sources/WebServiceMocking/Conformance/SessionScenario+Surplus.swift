@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import WebServiceCore
 
@@ -38,14 +37,14 @@ extension SessionScenario {
             "\(name) on a persistent connection is not the next response "
             + "when it arrives \(isLater ? "later" : "at once")"
         return SessionScenario(sentence, requiresSocket: true) { stage in
-            let isReceived = DispatchSemaphore(value: 0)
+            let isReceived = ThreadSignal()
             let sent = Tally()
             stage.serve { request in
                 guard request.target == "/surplus" else { return ScenarioReply(200, request.target) }
                 var response = MockResponse(statusCode: 200)
                 response.wire = .raw(Data(message.utf8) + (isLater ? Data() : surplus))
                 response.surplus = { socket in
-                    if isLater, isReceived.wait(timeout: .now() + .seconds(10)) == .success { _ = socket.send(surplus) }
+                    if isLater, isReceived.wait(milliseconds: 10_000) { _ = socket.send(surplus) }
                     sent.add()
                 }
                 return ScenarioReply(response)

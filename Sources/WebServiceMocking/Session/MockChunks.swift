@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import WebServiceCore
 
@@ -47,7 +46,7 @@ final class ChunkRelay: Sendable {
     }
 
     let state = Mutex(State())
-    private let available = DispatchSemaphore(value: 0)
+    private let available = ThreadSignal()
 
     func pass(_ chunk: Data) async throws {
         await withCheckedContinuation { continuation in
@@ -81,7 +80,7 @@ final class ChunkRelay: Sendable {
         // The first chunk can arrive before the thread asks for it.
         let producer = state.withLock { $0.chunk == nil ? $0.producer.take() : nil }
         producer?.resume()
-        while available.wait(timeout: .now() + .milliseconds(20)) == .timedOut {
+        while !available.wait(milliseconds: 20) {
             guard isNeeded() else { throw URLError(.networkConnectionLost) }
         }
         let (chunk, failure) = state.withLock { state in

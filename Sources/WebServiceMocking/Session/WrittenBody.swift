@@ -60,7 +60,7 @@ final class WrittenBody: Sendable {
     ///
     /// - Returns: Whether the body can continue.
     private func wait(_ operation: @escaping @Sendable () async throws -> Void) -> Bool {
-        let end = DispatchSemaphore(value: 0)
+        let end = ThreadSignal()
         var token = replaceToken(by: nil)
         let work = Task(executorPreference: clock.executor) { [self] in
             do { try await operation() } catch { state.withLock { $0.failure = $0.failure ?? error } }

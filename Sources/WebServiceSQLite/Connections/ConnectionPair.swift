@@ -1,5 +1,4 @@
 import CSQLite
-import Dispatch
 import WebServiceCore
 
 /// A connection for reading and one for writing, so that reads do not wait for writes.
@@ -16,8 +15,7 @@ final class ConnectionPair: Sendable {
 
     /// - Parameters:
     ///   - patience: The timeout for a database that is busy.
-    ///   - isForked: Whether the process was forked. In a forked process, no thread executes the
-    ///     queues.
+    ///   - isForked: Whether the process was forked.
     init(
         files: DatabaseFiles, durability: StorageEntry.Durability, clock: TaskClock, patience: Duration,
         isForked: Bool = false
@@ -68,7 +66,7 @@ final class ConnectionPair: Sendable {
                     continuation.resume(throwing: error)
                 }
             }
-            if isForked { slot.queue.sync(execute: body) } else { slot.queue.async(execute: body) }
+            slot.queue.run(body)
         }
     }
 
@@ -84,7 +82,7 @@ final class ConnectionPair: Sendable {
                 try $0.checkpoint()
             }
         }
-        if isForked { body() } else { slot.queue.async(execute: body) }
+        if isForked { body() } else { slot.queue.run(body) }
     }
 
     /// Executes work with the connection of a slot.

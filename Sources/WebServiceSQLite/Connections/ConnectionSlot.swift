@@ -1,4 +1,3 @@
-import Dispatch
 import WebServiceCore
 
 /// One connection and its lock.
@@ -16,13 +15,13 @@ final class ConnectionSlot: Sendable {
         var closings = 0
     }
 
-    let queue: DispatchQueue
+    let queue: BlockingQueue
     private let clock: TaskClock
     private let nanosecondsBetweenLooks: UInt64
     private let state = Mutex(State())
 
     init(_ name: String, clock: TaskClock, nanosecondsBetweenLooks: UInt64) {
-        queue = DispatchQueue(label: "WebService.SQLiteStorage.\(name)")
+        queue = BlockingQueue("WebService.SQLiteStorage.\(name)")
         self.clock = clock
         self.nanosecondsBetweenLooks = nanosecondsBetweenLooks
     }

@@ -1,0 +1,18 @@
+import Dispatch
+
+/// A serial queue for work that waits for the disk or for other processes.
+///
+/// A forked process does not inherit threads, so there the work runs on the calling thread.
+package final class BlockingQueue: Sendable {
+    private let queue: PerProcess<DispatchQueue>
+
+    package init(_ label: String) {
+        queue = PerProcess { _ in DispatchQueue(label: label) }
+    }
+
+    /// Runs work after the work added earlier. In a forked process, returns when it has run, and
+    /// must not be called by the work itself.
+    package func run(_ work: @escaping @Sendable () -> Void) {
+        if Fork.count > 0 { queue.value.sync(execute: work) } else { queue.value.async(execute: work) }
+    }
+}
