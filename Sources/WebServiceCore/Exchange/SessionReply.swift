@@ -12,7 +12,7 @@ final class SessionReply: Sendable {
         var value: Value?
         var isAbandoned = false
         var call: (any DataTask)?
-        var reader: CheckedContinuation<Void, Never>?
+        var reader: CheckedContinuation<Value?, Never>?
         var isOver: Bool { isAbandoned || value != nil }
     }
 
@@ -20,13 +20,13 @@ final class SessionReply: Sendable {
 
     /// Called by the session, on any thread.
     func set(_ value: Value) {
-        let (reader, call) = state.withLock { state -> (CheckedContinuation<Void, Never>?, (any DataTask)?) in
+        let (reader, call) = state.withLock { state -> (CheckedContinuation<Value?, Never>?, (any DataTask)?) in
             guard !state.isOver else { return (nil, nil) }
             state.value = value
             return (state.reader.take(), state.call.take())
         }
         withExtendedLifetime(call) {}
-        reader?.resume()
+        reader?.resume(returning: value)
     }
 
     /// Resumes a task of the session and waits for its result.
@@ -34,35 +34,29 @@ final class SessionReply: Sendable {
     /// - Returns: The result; `nil` if the reply is abandoned first or the Swift task is cancelled.
     func value(of call: any DataTask) async -> Value? {
         await withTaskCancellationHandler {
-            let isNeeded = state.withLock { state in
-                if !state.isOver { state.call = call }
-                return !state.isAbandoned
-            }
-            guard isNeeded else { return call.cancel() }
-            call.resume()
             await withCheckedContinuation { reader in
-                let isOver = state.withLock { state in
-                    if !state.isOver { state.reader = reader }
-                    return state.isOver
+                let (isNeeded, value) = state.withLock { state in
+                    if !state.isOver { (state.call, state.reader) = (call, reader) }
+                    return (!state.isOver, state.value)
                 }
-                if isOver { reader.resume() }
+                // A session may complete within `resume()`, or even before it.
+                if isNeeded { return call.resume() }
+                if value == nil { call.cancel() }
+                reader.resume(returning: value)
             }
         } onCancel: {
             abandon()
         }
-        // Read under the lock, because the thread sanitizer does not see the order that a
-        // continuation establishes.
-        return state.withLock { $0.value }
     }
 
     /// Ends the wait and cancels the task of the session.
     func abandon() {
-        let (reader, call) = state.withLock { state -> (CheckedContinuation<Void, Never>?, (any DataTask)?) in
+        let (reader, call) = state.withLock { state -> (CheckedContinuation<Value?, Never>?, (any DataTask)?) in
             guard !state.isOver else { return (nil, nil) }
             state.isAbandoned = true
             return (state.reader.take(), state.call.take())
         }
         call?.cancel()
-        reader?.resume()
+        reader?.resume(returning: nil)
     }
 }
