@@ -12,7 +12,7 @@ final class SessionReply: Sendable {
         var value: Value?
         var isAbandoned = false
         var call: (any DataTask)?
-        var reader: CheckedContinuation<Value?, Never>?
+        var reader: CheckedContinuation<Void, Never>?
         var isOver: Bool { isAbandoned || value != nil }
     }
 
@@ -20,13 +20,13 @@ final class SessionReply: Sendable {
 
     /// Called by the session, on any thread.
     func set(_ value: Value) {
-        let (reader, call) = state.withLock { state -> (CheckedContinuation<Value?, Never>?, (any DataTask)?) in
+        let (reader, call) = state.withLock { state -> (CheckedContinuation<Void, Never>?, (any DataTask)?) in
             guard !state.isOver else { return (nil, nil) }
             state.value = value
             return (state.reader.take(), state.call.take())
         }
         withExtendedLifetime(call) {}
-        reader?.resume(returning: value)
+        reader?.resume()
     }
 
     /// Resumes a task of the session and waits for its result.
@@ -35,28 +35,31 @@ final class SessionReply: Sendable {
     func value(of call: any DataTask) async -> Value? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { reader in
-                let (isNeeded, value) = state.withLock { state in
+                let (isNeeded, isAbandoned) = state.withLock { state in
                     if !state.isOver { (state.call, state.reader) = (call, reader) }
-                    return (!state.isOver, state.value)
+                    return (!state.isOver, state.isAbandoned)
                 }
                 // A session may complete within `resume()`, or even before it.
                 if isNeeded { return call.resume() }
-                if value == nil { call.cancel() }
-                reader.resume(returning: value)
+                if isAbandoned { call.cancel() }
+                reader.resume()
             }
         } onCancel: {
             abandon()
         }
+        // Read under the lock, because the thread sanitizer does not see the order that a
+        // continuation establishes.
+        return state.withLock { $0.value }
     }
 
     /// Ends the wait and cancels the task of the session.
     func abandon() {
-        let (reader, call) = state.withLock { state -> (CheckedContinuation<Value?, Never>?, (any DataTask)?) in
+        let (reader, call) = state.withLock { state -> (CheckedContinuation<Void, Never>?, (any DataTask)?) in
             guard !state.isOver else { return (nil, nil) }
             state.isAbandoned = true
             return (state.reader.take(), state.call.take())
         }
         call?.cancel()
-        reader?.resume(returning: nil)
+        reader?.resume()
     }
 }

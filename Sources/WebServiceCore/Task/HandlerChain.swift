@@ -24,6 +24,8 @@ enum Handler: Sendable {
     /// The error they return is reported to the delegate.
     case step(@Sendable (StepInput) -> (any Error)?, isOwn: Bool)
     case asyncStep(@Sendable (StepInput) async -> (any Error)?)
+    /// Continues a Swift task that waits until all earlier handlers have run.
+    case wake(CheckedContinuation<Void, Never>)
     indirect case mainStep(MainStep)  // boxed to keep the other cases small
 
     /// A step on the main actor.
@@ -38,7 +40,10 @@ enum Handler: Sendable {
 
     /// A Boolean value that indicates whether the step runs no custom closure.
     var isOwnStep: Bool {
-        if case .step(_, isOwn: true) = self { true } else { false }
+        switch self {
+        case .step(_, isOwn: true), .wake: true
+        default: false
+        }
     }
 
     /// The name of the handler in the timeline.
@@ -51,7 +56,7 @@ enum Handler: Sendable {
         case .responseError: "responseError"
         case .updateUI: "updateUI"
         case .updateErrorUI: "updateErrorUI"
-        case .step, .asyncStep, .mainStep: "typed step"
+        case .step, .asyncStep, .mainStep, .wake: "typed step"
         }
     }
 
@@ -90,7 +95,7 @@ enum Track: Sendable {
         case .response, .observeResponse, .responseJSON, .observeJSON, .updateUI: !isFailure
         case .transform, .observeValue: if case .success = self { true } else { false }
         case .recover, .responseError, .updateErrorUI: isFailure
-        case .step, .asyncStep, .mainStep: true
+        case .step, .asyncStep, .mainStep, .wake: true
         }
     }
 

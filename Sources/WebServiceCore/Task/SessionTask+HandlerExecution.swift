@@ -93,6 +93,8 @@ extension SessionTask {
                     track = .failure(rejection)
                     report(track, context)
                 }
+            case .run(.wake(let continuation)):
+                continuation.resume()
             case .run(.mainStep(let main)) where !main.applies():
                 break
             case .run(let handler) where handler.runsOnMain:

@@ -82,13 +82,7 @@ public final class SessionTask: Sendable {
             await result()
             if shared.withLock({ $0.claimHandlers() }), await runHandlers(isAwaiting: true) { return }
             if shared.withLock({ $0.chain.isDrained }) { return }
-            await withCheckedContinuation { continuation in
-                let wake: @Sendable (StepInput) -> (any Error)? = { _ in
-                    continuation.resume()
-                    return nil
-                }
-                add(.step(wake, isOwn: true))
-            }
+            await withCheckedContinuation { _ = add(.wake($0)) }
         } onCancel: {
             cancel()
         }
