@@ -10,33 +10,16 @@ enum ContentDisposition {
     static func fileName(_ value: String) -> String? {
         var plain: String?
         var extended: String?
-        for parameter in parameters(Array(value.utf8)) {
-            switch parameter.name {
-            case "filename": plain = plain ?? String(decoding: parameter.value, as: UTF8.self)
-            case "filename*" where !parameter.isQuoted: extended = extended ?? decoded(parameter.value)
+        var scanner = FieldScanner(value)
+        for parameter in scanner.parameters() {
+            switch (parameter.name, parameter.form) {
+            case ("filename", .token), ("filename", .quoted):
+                plain = plain ?? String(decoding: parameter.value, as: UTF8.self)
+            case ("filename*", .token): extended = extended ?? decoded(parameter.value)
             default: break
             }
         }
         return extended ?? plain
-    }
-
-    private struct Parameter {
-        let name: String
-        let value: [UInt8]
-        let isQuoted: Bool
-    }
-
-    /// Returns the parameters after the type. A string without a closing quote is not a parameter.
-    private static func parameters(_ bytes: [UInt8]) -> [Parameter] {
-        QuotedStrings.split(bytes, at: UInt8(ascii: ";")).dropFirst().compactMap { part in
-            guard let equals = part.firstIndex(of: UInt8(ascii: "=")) else { return nil }
-            let name = String(decoding: ASCII.trimmed(part[..<equals]), as: UTF8.self).asciiLowercased()
-            let value = ASCII.trimmed(part[(equals + 1)...])
-            guard value.first == UInt8(ascii: "\"") else {
-                return Parameter(name: name, value: Array(value), isQuoted: false)
-            }
-            return QuotedStrings.content(value).map { Parameter(name: name, value: $0, isQuoted: true) }
-        }
     }
 
     /// Returns an extended value, `charset'language'text` (RFC 8187, section 3.2), as a string.

@@ -98,22 +98,6 @@ package enum ASCII {
         default: nil
         }
     }
-
-    /// Removes the remainder of a quoted string after its opening quote, and returns its content
-    /// (RFC 9110, section 5.6.4).
-    ///
-    /// An unterminated string extends to the end of the bytes.
-    static func takeQuotedString(_ rest: inout ArraySlice<UInt8>) -> String {
-        var content: [UInt8] = []
-        while var byte = rest.popFirst(), byte != UInt8(ascii: "\"") {
-            if byte == UInt8(ascii: "\\") {
-                guard let escaped = rest.popFirst() else { break }
-                byte = escaped
-            }
-            content.append(byte)
-        }
-        return String(decoding: content, as: UTF8.self)
-    }
 }
 
 extension StringProtocol {

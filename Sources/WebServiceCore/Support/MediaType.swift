@@ -26,18 +26,14 @@ package enum MediaType {
     package static func parameter(
         _ name: String, of value: String, quotes: CharacterSet = ["\"", "'"]
     ) -> String? {
-        for part in QuotedStrings.split(Array(value.utf8), at: UInt8(ascii: ";")).dropFirst() {
-            guard let equals = part.firstIndex(of: UInt8(ascii: "=")),
-                String(decoding: ASCII.trimmed(part[..<equals]), as: UTF8.self).equalsIgnoringASCIICase(name)
-            else { continue }
-            let text = ASCII.trimmed(part[(equals + 1)...])
-            guard !text.isEmpty else { return nil }
-            if text.first == UInt8(ascii: "\""), let content = QuotedStrings.content(text) {
-                return String(decoding: content, as: UTF8.self)
-            }
-            return String(decoding: text, as: UTF8.self).trimmingCharacters(in: quotes)
+        var scanner = FieldScanner(value)
+        let name = name.asciiLowercased()
+        guard let parameter = scanner.parameters().first(where: { $0.name == name && $0.form != .absent }) else {
+            return nil
         }
-        return nil
+        let text = String(decoding: parameter.value, as: UTF8.self)
+        guard parameter.form == .token else { return text }
+        return text.isEmpty ? nil : text.trimmingCharacters(in: quotes)
     }
 }
 

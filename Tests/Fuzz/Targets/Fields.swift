@@ -24,6 +24,15 @@ extension FuzzTarget {
             ],
             tokens: ["max-age=", "no-cache", "=\"", "\"", ",", "no-store", "private=", "\\"], check: checkCacheControl),
         FuzzTarget(
+            "structured-field", share: 10,
+            seeds: [
+                "sha-256=:YQ==:;a, b=(1 -2.5;c \"d\\\"\" e/f);g=?1, *h=%\"%e2%82%ac\"", "text/html;q=0.5",
+                "@1659578233",
+                "999999999999999, 999999999999.999, -0",
+            ],
+            tokens: ["=", ";", ", ", "(", ")", "\"", "%\"", "%c3%a4", ":", "?0", "@", "-", ".", "*"],
+            check: checkStructuredFields),
+        FuzzTarget(
             "media-type", share: 10,
             seeds: [
                 "text/html; charset=\"utf-8\"", "application/problem+json;charset=UTF-16;a=b", "TEXT/*", "*/*",
@@ -78,6 +87,23 @@ extension FuzzTarget {
             try require(!control.isWhole(name) || control.has(name), "\(name) is unqualified and not present")
         }
         try require(control.fields("no-cache").allSatisfy { !$0.isEmpty && !$0.contains(",") }, "a field has no name")
+    }
+
+    @Sendable private static func checkStructuredFields(_ bytes: [UInt8]) throws {
+        let field = text(bytes)
+        let members = StructuredField.list(field)
+        if let item = StructuredField.item(field) {
+            try require(members == [.item(item)], "the item is another one in a list")
+        }
+        for case .item(let item) in members ?? [] {
+            switch item.value {
+            case .integer(let number), .decimal(let number), .date(let number):
+                try require(abs(number) < 1_000_000_000_000_000, "\(number) has more than 15 digits")
+            default: break
+            }
+        }
+        let keys = StructuredField.dictionary(field)?.keys.map { $0 } ?? []
+        try require(keys.allSatisfy { !$0.isEmpty && $0 == $0.asciiLowercased() }, "a key is not in lower case")
     }
 
     @Sendable private static func checkMediaType(_ bytes: [UInt8]) throws {

@@ -110,6 +110,18 @@ struct ServicePassthroughDelegateTests {
             ])
     }
 
+    @Test("The delegate receives the response of a streaming session with its whole body")
+    func streamingSession() async throws {
+        let (session, recorder) = (HandStreamingSession(), Recorder())
+        let task = WebService.make(session, delegate: recorder).GET("/x").string().resume()
+        let exchange = await session.exchanges.wait()[0]
+        try exchange.receive(status: 200)
+        _ = try exchange.receive("ale")
+        exchange.complete()
+        #expect(try await task.value == "ale")
+        #expect(recorder.calls.values.prefix(4) == ["modify", "sent", "received 200 3 /v1/x false", "validate"])
+    }
+
     @Test("A request modified by the delegate is sent")
     func modified() async {
         let recorder = Recorder(modify: { request in

@@ -15,8 +15,8 @@ struct CacheControl: Sendable {
 
     init(_ fields: [String]) {
         for field in fields {
-            var reader = DirectiveReader(rest: Array(field.utf8)[...])
-            while let (name, argument) = reader.next() { arguments[name, default: []].append(argument) }
+            var scanner = FieldScanner(field)
+            while let (name, argument) = scanner.directive() { arguments[name, default: []].append(argument) }
         }
     }
 
@@ -59,46 +59,20 @@ struct CacheControl: Sendable {
     }
 }
 
-/// A reader that returns the directives of a field value one at a time.
-private struct DirectiveReader {
-    var rest: ArraySlice<UInt8>
-
-    /// - Returns: The lowercase name and the argument; `nil` at the end.
-    mutating func next() -> (name: String, argument: String?)? {
+extension FieldScanner {
+    /// - Returns: The lowercase name and the argument of the next directive; `nil` at the end.
+    fileprivate mutating func directive() -> (name: String, argument: String?)? {
         while true {
-            rest = rest.drop { $0 == UInt8(ascii: ",") || ASCII.isSpaceOrTab($0) }
+            skipToMember()
             guard !rest.isEmpty else { return nil }
-            let name = rest.prefix(while: ASCII.isToken)
-            rest = rest.dropFirst(name.count)
-            let argument = argument()
-            if !name.isEmpty { return (ASCII.lowercased(name), argument) }
+            let name = ASCII.lowercased(take(while: ASCII.isToken))
+            var argument: String?
+            if take("=") {
+                let bytes = take("\"") ? quotedString().content : Array(take(while: ASCII.isToken))
+                argument = String(decoding: bytes, as: UTF8.self)
+            }
+            if !skip(to: ",") { argument = "" }
+            if !name.isEmpty { return (name, argument) }
         }
     }
-
-    /// Returns the argument after the name, up to the next comma.
-    private mutating func argument() -> String? {
-        guard rest.first == UInt8(ascii: "=") else { return isOnlySpace(skip()) ? nil : "" }
-        rest.removeFirst()
-        if rest.first == UInt8(ascii: "\"") {
-            rest.removeFirst()
-            let text = ASCII.takeQuotedString(&rest)
-            return isOnlySpace(skip()) ? text : ""
-        }
-        let token = rest.prefix(while: ASCII.isToken)
-        rest = rest.dropFirst(token.count)
-        return isOnlySpace(skip()) ? String(decoding: token, as: UTF8.self) : ""
-    }
-
-    /// Skips everything up to the next comma outside a quoted string.
-    private mutating func skip() -> [UInt8] {
-        var skipped: [UInt8] = []
-        while let byte = rest.first, byte != UInt8(ascii: ",") {
-            skipped.append(byte)
-            rest.removeFirst()
-            if byte == UInt8(ascii: "\"") { _ = ASCII.takeQuotedString(&rest) }
-        }
-        return skipped
-    }
-
-    private func isOnlySpace(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy(ASCII.isSpaceOrTab) }
 }

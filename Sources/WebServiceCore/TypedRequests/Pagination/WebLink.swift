@@ -53,6 +53,38 @@ public struct WebLink: Sendable, Hashable {
     }
 }
 
+extension WebLink {
+    /// Parses one field value (RFC 8288, appendix B.2) in linear time.
+    ///
+    /// - Parameter base: The URL against which relative references are resolved.
+    static func parse(_ field: String, base: String?) -> [WebLink] {
+        var links: [WebLink] = []
+        var scanner = FieldScanner(field)
+        while true {
+            scanner.skipToMember()
+            guard scanner.take("<") else { return links }
+            let target = scanner.take { $0 != UInt8(ascii: ">") }
+            guard scanner.take(">") else { return links }
+            links.append(WebLink(target: target, scanner.parameters(isInList: true), base: base))
+            guard scanner.take(",") else { return links }
+        }
+    }
+
+    private init(target: ArraySlice<UInt8>, _ parameters: [FieldScanner.Parameter], base: String?) {
+        let parameters = parameters.map {
+            Parameter(name: $0.name, value: String(decoding: $0.value, as: UTF8.self))
+        }
+        func first(_ name: String) -> String? {
+            parameters.first { $0.name == name }?.value
+        }
+        reference = String(decoding: target, as: UTF8.self)
+        self.base = base
+        self.parameters = parameters
+        anchorReference = first("anchor")
+        relations = (first("rel") ?? "").utf8.split(whereSeparator: ASCII.isSpaceOrTab).map { ASCII.lowercased($0) }
+    }
+}
+
 extension Response {
     /// The links of the header field `Link` (RFC 8288), in order.
     ///

@@ -1,0 +1,107 @@
+/// A scanner of header fields with tokens, quoted strings, parameters and lists of them (RFC 9110,
+/// section 5.6).
+///
+/// It accepts what senders write: empty members, spaces around `=`, parameters without a value, and
+/// quoted strings without an end. ``StructuredField`` is strict. Each byte is examined a constant
+/// number of times.
+struct FieldScanner {
+    private(set) var rest: ArraySlice<UInt8>
+
+    init(_ field: some StringProtocol) {
+        rest = Array(field.utf8)[...]
+    }
+
+    mutating func take() -> UInt8? { rest.popFirst() }
+
+    /// Removes the next byte if it is a mark.
+    mutating func take(_ mark: Unicode.Scalar) -> Bool {
+        guard rest.first == UInt8(ascii: mark) else { return false }
+        rest = rest.dropFirst()
+        return true
+    }
+
+    @discardableResult
+    mutating func take(while belongs: (UInt8) -> Bool) -> ArraySlice<UInt8> {
+        let taken = rest.prefix(while: belongs)
+        rest = rest[taken.endIndex...]
+        return taken
+    }
+
+    /// Removes the bytes before the first of several marks, and returns them without the spaces
+    /// around them.
+    mutating func text(before marks: String) -> ArraySlice<UInt8> {
+        ASCII.trimmed(take { !marks.utf8.contains($0) })
+    }
+
+    /// Removes the spaces and empty members before a member of a list.
+    mutating func skipToMember() {
+        take { ASCII.isSpaceOrTab($0) || $0 == UInt8(ascii: ",") }
+    }
+
+    /// Removes the bytes before a mark outside of quoted strings.
+    ///
+    /// - Returns: Whether these bytes are spaces.
+    @discardableResult
+    mutating func skip(to mark: Unicode.Scalar) -> Bool {
+        var areSpaces = true
+        while let byte = rest.first, byte != UInt8(ascii: mark) {
+            rest = rest.dropFirst()
+            if byte == UInt8(ascii: "\"") { _ = quotedString() }
+            areSpaces = areSpaces && ASCII.isSpaceOrTab(byte)
+        }
+        return areSpaces
+    }
+
+    /// Removes the remainder of a quoted string after its opening quote, and returns its content.
+    ///
+    /// An unterminated string extends to the end of the field.
+    mutating func quotedString() -> (content: [UInt8], isTerminated: Bool) {
+        var content: [UInt8] = []
+        while var byte = take() {
+            if byte == UInt8(ascii: "\"") { return (content, true) }
+            if byte == UInt8(ascii: "\\") {
+                guard let escaped = take() else { break }
+                byte = escaped
+            }
+            content.append(byte)
+        }
+        return (content, false)
+    }
+
+    /// A parameter such as `; name=value`.
+    struct Parameter {
+        enum Form { case absent, token, quoted, unterminated }
+
+        /// The name, in lower case.
+        let name: String
+        /// The value, without quotes.
+        let value: [UInt8]
+        let form: Form
+    }
+
+    /// Removes the parameters that follow the current position.
+    ///
+    /// - Parameter isInList: Whether the field is a list. A comma or a syntax error then ends the
+    ///   parameters; otherwise, the bytes before the first semicolon are skipped, as is everything
+    ///   after a quoted string.
+    mutating func parameters(isInList: Bool = false) -> [Parameter] {
+        let ends = isInList ? ";," : ";"
+        var parameters: [Parameter] = []
+        while true {
+            if isInList { take(while: ASCII.isSpaceOrTab) } else { skip(to: ";") }
+            guard take(";") else { return parameters }
+            let name = ASCII.lowercased(text(before: "=" + ends))
+            var value: (bytes: [UInt8], form: Parameter.Form) = ([], .absent)
+            if take("=") {
+                take(while: ASCII.isSpaceOrTab)
+                if take("\"") {
+                    let string = quotedString()
+                    value = (string.content, string.isTerminated ? .quoted : .unterminated)
+                } else {
+                    value = (Array(text(before: ends)), .token)
+                }
+            }
+            if !name.isEmpty { parameters.append(Parameter(name: name, value: value.bytes, form: value.form)) }
+        }
+    }
+}
