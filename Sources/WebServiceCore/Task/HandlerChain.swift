@@ -124,7 +124,7 @@ enum Track: Sendable {
 }
 
 /// The handlers of one task in order, and the input of the next one. It has no side effects: it
-/// determines the next step, and ``SessionTask`` runs it.
+/// determines the next step, and ``SessionTask/runHandlers(isAwaiting:)`` runs it.
 struct HandlerChain: Sendable {
     /// The next step, to be run outside the lock.
     enum Step: Sendable {

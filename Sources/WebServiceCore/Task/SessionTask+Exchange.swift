@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The start and the end of the exchange, and its deadline.
+/// The start and the end of the exchange.
 extension SessionTask {
     /// Starts what provides the result: on the calling thread up to its first wait, then on the
     /// handler pool.
@@ -80,12 +80,6 @@ extension SessionTask {
         if !isNeeded { work.cancel() }
     }
 
-    /// Sets the duration after which the task fails with ``WebServiceError/Code/deadline``.
-    func scheduleDeadline(_ deadline: Duration) {
-        let alarm = context.clock.schedule(after: deadline, self)
-        if !shared.withLock({ $0.setAlarm(alarm) }) { context.clock.cancel(alarm) }
-    }
-
     /// Adopts the records of another task that sent requests in place of this one.
     func takeOver(_ other: SessionTask) {
         context.takeOver(other.context.record)
@@ -155,15 +149,5 @@ extension SessionTask {
         let request = request
         if request.url != nil { error.request = request }
         return error
-    }
-}
-
-extension SessionTask: AlarmTarget {
-    /// Ends the task at its deadline.
-    package func ring() {
-        let request = request
-        let error = WebServiceError(
-            .deadline, "the exchange exceeded its deadline of \(request.options.requestDeadline)", request: request)
-        complete(.failure(error), isInterrupted: true)
     }
 }

@@ -37,7 +37,8 @@ struct CachedResponse: Sendable {
         return max(apparent, statedAge + delay)
     }
 
-    /// Returns the freshness lifetime in seconds (RFC 9111, section 4.2.1). A private cache ignores
+    /// Returns the freshness lifetime in seconds (RFC 9111, section 4.2.1), which
+    /// ``CacheDemands/use(of:at:usesHeuristics:)`` compares with the age. A private cache ignores
     /// `s-maxage`.
     func lifetime(usesHeuristics: Bool) -> TimeInterval {
         let control = control

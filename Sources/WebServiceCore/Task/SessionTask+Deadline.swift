@@ -1,0 +1,21 @@
+import Foundation
+
+/// The deadline of the exchange.
+extension SessionTask {
+    /// Sets the duration after which the task fails with ``WebServiceError/Code/deadline``.
+    func scheduleDeadline(_ deadline: Duration) {
+        let alarm = context.clock.schedule(after: deadline, self)
+        if !shared.withLock({ $0.setAlarm(alarm) }) { context.clock.cancel(alarm) }
+    }
+}
+
+extension SessionTask: AlarmTarget {
+    /// Ends the task at its deadline. After the head of a streamed response,
+    /// ``ResponseStream/ring()`` ends the body instead.
+    package func ring() {
+        let request = request
+        let error = WebServiceError(
+            .deadline, "the exchange exceeded its deadline of \(request.options.requestDeadline)", request: request)
+        complete(.failure(error), isInterrupted: true)
+    }
+}
