@@ -41,7 +41,9 @@ extension CurlEngine {
         } while clock.now != current  // the delay is then too long
     }
 
+    /// Lets libcurl act on its timers. It may receive bytes as well, which count as activity now.
     func handleTimeout() {
+        now = clock.now
         libraryInstant = nil
         var running: CInt = 0
         curl_multi_socket_action(multi, ccurl_socket_timeout(), 0, &running)

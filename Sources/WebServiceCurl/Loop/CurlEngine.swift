@@ -56,8 +56,8 @@ final class CurlEngine {
 
     /// Measures everything except libcurl's own timeouts.
     let clock: TaskClock
-    /// The current instant in nanoseconds, read once per iteration of the loop.
-    private(set) var now: UInt64
+    /// The current instant in nanoseconds, read before libcurl is called.
+    var now: UInt64
     /// The instant of the system clock at which libcurl requests a call without an event.
     var libraryInstant: UInt64?
     /// The alarm that wakes the loop at an instant of a clock that is not the system clock.
