@@ -5,7 +5,7 @@ import WebServiceCore
 import WebServiceMocking
 
 /// Header fields on the wire, over every session that uses the network.
-@Suite("Header fields on the wire", .serialized, .permit)
+@Suite("Header fields on the wire", .serialized, .exclusive)
 struct HeaderInjectionTests {
     /// RFC 9110, section 5.6.2.
     private static let tokenBytes = Set(

@@ -9,7 +9,7 @@ import WebServiceMocking
 /// Applies random sequences of operations to a task and compares it with a model after each one.
 ///
 /// `WEBSERVICE_SOAK=1` runs the full number of sequences.
-@Suite("Life cycle of a task compared with a model", .covers("C-34"), .serialized, .permit(minutes: 60))
+@Suite("Life cycle of a task compared with a model", .covers("C-34"), .serialized, .exclusive(minutes: 60))
 struct LifeCycleModelTests {
     enum Operation: CaseIterable {
         case resume, suspend, cancel, addHandler, complete, fail, redirect, unauthorized, deadline, drop

@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("Cache policies", .permit)
+@Suite("Cache policies", .exclusive)
 struct FetchPolicyTests {
     /// An HTTP request whose responses have the storage identifier of `ValueText`.
     private struct HTTPText: HTTPServiceRequest, ValueStorableRequest {
