@@ -138,6 +138,7 @@ final class CurlEngine {
         var jobs: [CurlLoop.Job] = []
         while true {
             let maySleep = loop.take(&jobs, isIdle: timeout(for: loop, clock.now) != 0)
+            now = clock.now  // a job can let libcurl deliver bytes
             for job in jobs { carryOut(job) }
             jobs.removeAll(keepingCapacity: jobs.capacity <= 1 << 10)
             startAdmitted()
