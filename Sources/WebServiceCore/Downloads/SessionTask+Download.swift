@@ -102,14 +102,14 @@ extension SessionTask {
                 bytesPerSecond: bytesPerSecond, synchronizes: synchronizes, ignoresQuery: ignoresQuery))
     }
 
-    /// Sets a ``DownloadRun`` as the driver of the task.
+    /// Sets a ``DownloadRun`` as the source of the task's result.
     ///
     /// Its ``DownloadTransfer`` reads the bytes and the state that an earlier download left
     /// (``PartFile``). ``DownloadPlan`` decides whether the request asks for the remaining bytes.
     private func download(_ options: DownloadOptions) -> TypedTask<DownloadedFile> {
         let outcome = TypedResult<DownloadedFile>()
         shared.withLock { state in
-            state.drive { task, request in DownloadRun(task, request, options, outcome: outcome).start() }
+            state.setSource { task, start in DownloadRun(task, start.request, options, outcome: outcome).start() }
         }
         return typed(ResponseRules(.any)) { _ in try outcome.value }
     }

@@ -66,3 +66,15 @@ struct Exchange: Sendable {
         return try result.get()
     }
 }
+
+extension Exchange {
+    /// Creates an exchange with the current configuration of the service, and notifies the
+    /// observers of its start.
+    init(beginning request: Request, in context: ExchangeContext) {
+        self.context = context
+        stages = context.service.stages
+        guard !stages.observers.isEmpty else { return }
+        context.begin()
+        context.observe(by: stages.observers, request, isComposite: false)
+    }
+}

@@ -110,13 +110,16 @@ extension ExchangeContext {
     /// Records the end of the exchange: an attempt that is still in flight ends with it, replies
     /// are no longer awaited, and no request is sent anymore.
     ///
-    /// - Parameter isDriven: Whether something other than the exchange provided the result.
-    func end(_ result: Result<Response, any Error>, isDriven: Bool = false) {
-        // The end of a driven task has an instant only for observers.
-        let now = isDriven && !isObserved ? 0 : clock.now
-        let (delivery, replies, permission) = state.withLock { state in
+    /// - Parameter hasSource: Whether something other than the exchange provided the result.
+    /// - Returns: `false` without an effect if the exchange has already ended.
+    @discardableResult
+    func end(_ result: Result<Response, any Error>, hasSource: Bool = false) -> Bool {
+        // The end of a task with a source has an instant only for observers.
+        let now = hasSource && !isObserved ? 0 : clock.now
+        let ended = state.withLock { state -> (EventQueue.Delivery?, [SessionReply], Permission)? in
+            guard state.record.outcome == nil else { return nil }
             var first: EventQueue.Delivery?
-            if !isDriven, state.record.sent != nil {
+            if !hasSource, state.record.sent != nil {
                 state.record.metrics.mark(.responseEnd, at: now)
                 first = state.endOpenAttempt(result, at: now)
             }
@@ -124,9 +127,22 @@ extension ExchangeContext {
             defer { (state.replies, state.permission) = ([], .refused) }
             return (first.or(state.end(result, at: now)), state.replies, state.permission)
         }
+        guard let (delivery, replies, permission) = ended else { return false }
         deliver(delivery)
         for reply in replies { reply.abandon() }
         if case .held(let turns) = permission { for turn in turns { turn.set(false) } }
+        return true
+    }
+
+    /// Returns the error with the request of the exchange, unless it already has one.
+    ///
+    /// If the session was closed and cancelled its requests in the meantime, so is this exchange.
+    func locating(_ error: any Error) -> any Error {
+        guard var error = error as? WebServiceError else { return error }
+        guard !isCancellation(error) else { return URLError(.cancelled) }
+        guard error.request == nil, let request = record.request, request.url != nil else { return error }
+        error.request = request
+        return error
     }
 
     /// Adopts the records of another task that sent requests in place of this one.

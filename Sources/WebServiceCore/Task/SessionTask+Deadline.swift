@@ -13,9 +13,6 @@ extension SessionTask: AlarmTarget {
     /// Ends the task at its deadline. After the head of a streamed response,
     /// ``ResponseStream/ring()`` ends the body instead.
     package func ring() {
-        let request = request
-        let error = WebServiceError(
-            .deadline, "the exchange exceeded its deadline of \(request.options.requestDeadline)", request: request)
-        complete(.failure(error), isInterrupted: true)
+        complete(.failure(WebServiceError.deadline(of: request)), isInterrupted: true)
     }
 }

@@ -9,9 +9,9 @@ extension SessionTask {
     /// Starts what provides the result: on the calling thread up to its first wait, then on the
     /// handler pool.
     func start(_ start: TaskState.Start) {
-        if let driver = start.driver {
+        if let source = start.source {
             context.begin()
-            driver(self, start.request)
+            source(self, start)
         } else {
             send(start.request, over: makeExchange(for: start.request))
         }
@@ -22,8 +22,7 @@ extension SessionTask {
     ///
     /// - Returns: Whether all handlers have run.
     func startInPlace(_ start: TaskState.Start) async -> Bool {
-        guard start.driver == nil else {
-            shared.withLock { $0.expectAwaiter() }
+        guard start.source == nil else {
             self.start(start)
             return false
         }
@@ -39,13 +38,9 @@ extension SessionTask {
     }
 
     private func makeExchange(for request: Request) -> Exchange {
-        let stages = service.stages
-        observe(stages.delegateReference)
-        if !stages.observers.isEmpty {
-            context.begin()
-            context.observe(by: stages.observers, request, isComposite: false)
-        }
-        return Exchange(stages: stages, context: context)
+        let exchange = Exchange(beginning: request, in: context)
+        observe(exchange.stages.delegateReference)
+        return exchange
     }
 
     private func send(_ request: Request, over exchange: Exchange) {
@@ -80,25 +75,12 @@ extension SessionTask {
         if !isNeeded { work.cancel() }
     }
 
-    /// Adopts the records of another task that sent requests in place of this one.
-    func takeOver(_ other: SessionTask) {
-        context.takeOver(other.context.record)
-    }
-
     /// The result; `nil` until there is one.
     var result: Result<Response, any Error>? { shared.withLock { $0.result } }
 
     /// Returns the response of a completed task.
     func response() throws -> Response {
         guard let result else { throw URLError(.unknown) }  // unreachable: callers wait for completion
-        return try result.get()
-    }
-
-    /// Returns the response of a completed task without handlers, unless the delegate rejected it.
-    func acceptedResponse() throws -> Response {
-        let (result, rejection) = shared.withLock { ($0.result, $0.rejection) }
-        if let rejection { throw rejection }
-        guard let result else { throw URLError(.unknown) }  // unreachable, as above
         return try result.get()
     }
 
@@ -123,31 +105,19 @@ extension SessionTask {
     private func settle(
         _ result: Result<Response, any Error>, isInterrupted: Bool = false
     ) -> TaskState.CompleteAction? {
-        let result = result.mapError(locating)
+        let result = result.mapError(context.locating)
         let action = shared.withLock { $0.complete(result, isInterrupted: isInterrupted) }
         if let action { end(action, result) }
         return action
     }
 
     func end(_ action: TaskState.CompleteAction, _ result: Result<Response, any Error>) {
-        context.end(result, isDriven: action.isDriven)
+        context.end(result, hasSource: action.hasSource)
         for prelude in action.preludes { prelude.end() }
         if let alarm = action.alarm { context.clock.cancel(alarm) }
         // Before the handlers, so that a request that follows the result does not use the
         // connection that the session is about to close.
         if action.cancelsWork { action.work?.cancel() }
         action.awaiter?.resume()
-    }
-
-    /// Returns the error with the request of this exchange, unless it already has one.
-    ///
-    /// If the session was closed and cancelled its requests in the meantime, so is this exchange.
-    func locating(_ error: any Error) -> any Error {
-        guard var error = error as? WebServiceError else { return error }
-        guard !context.isCancellation(error) else { return URLError(.cancelled) }
-        guard error.request == nil else { return error }
-        let request = request
-        if request.url != nil { error.request = request }
-        return error
     }
 }

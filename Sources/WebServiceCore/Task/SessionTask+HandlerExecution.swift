@@ -27,31 +27,18 @@ extension SessionTask {
 
     /// The inputs shared by all handlers of one task.
     struct Context {
-        let result: Result<Response, any Error>
-        let delegate: (any ServicePassthroughDelegate)?
+        let observed: ObservedResult
         let recordsHandlers: Bool
         /// The body as JSON, once a handler has parsed it.
         var json: ChainValue?
 
-        init(_ state: borrowing TaskState) {
-            result = state.result ?? .failure(URLError(.unknown))  // handlers run only after there is a result
-            delegate = state.delegate
+        init(_ state: borrowing TaskState, _ exchange: ExchangeContext) {
+            observed = ObservedResult(
+                result: state.result ?? .failure(URLError(.unknown)),  // handlers run only after there is a result
+                delegate: state.delegate, exchange: exchange)
             recordsHandlers = state.recordsHandlers
             json = state.chain.json
         }
-
-        /// The response, including one that accompanies an error.
-        var urlResponse: URLResponse? {
-            switch result {
-            case .success(let response): response.urlResponse
-            case .failure(let error): (error as? WebServiceError)?.response?.urlResponse
-            }
-        }
-
-        var response: Response? { try? result.get() }  // an error has none
-
-        var data: Data? { if case .success(let response) = result { response.dataIfDelivered } else { nil } }
-        var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
     }
 
     /// Runs handlers until none is left or the task is suspended.
@@ -67,7 +54,7 @@ extension SessionTask {
     func runHandlers(isAwaiting: Bool = false) async -> Bool {
         let (context, track, step) = shared.withLock { state in
             let track = state.chain.pickUp()
-            return (Context(state), track, state.nextStep(on: track))
+            return (Context(state, self.context), track, state.nextStep(on: track))
         }
         return await runHandlers(from: step, on: track, context, isAwaiting: isAwaiting)
     }
@@ -88,11 +75,7 @@ extension SessionTask {
             case .wait(let prelude):
                 await prelude.delivered()
             case .validate:
-                if let rejection = rejectedByDelegate(context) {
-                    shared.withLock { $0.rejection = rejection }
-                    track = .failure(rejection)
-                    report(track, context)
-                }
+                if let rejection = context.observed.rejection() { track = .failure(rejection) }
             case .run(.wake(let continuation)):
                 continuation.resume()
             case .run(.mainStep(let main)) where !main.applies():
@@ -109,7 +92,7 @@ extension SessionTask {
                     reportStep(await runAsync(step, input(track, context)), context)
                 } else {
                     track = run(handler, track, &context)
-                    if !wasFailure { report(track, context) }
+                    if !wasFailure, let failure = track.error { context.observed.report(failure) }
                 }
                 if context.recordsHandlers { recordHandler(handler, from: start) }
             case .collectMetrics(let handlers, let isFirst, _):
@@ -122,7 +105,7 @@ extension SessionTask {
     /// Runs handlers on the main actor while the next one also belongs there.
     @MainActor
     private func runMainHandlers(_ first: Handler, _ track: Track) {
-        let context = shared.withLock { Context($0) }
+        let context = shared.withLock { Context($0, self.context) }
         var next: Handler? = first
         while let handler = next {
             let start = self.context.clock.now
@@ -160,8 +143,8 @@ extension SessionTask {
     @MainActor
     private func updatingUI(_ context: Context, from start: UInt64, _ body: () -> Void) {
         self.context.mark(.updateUIStart, at: start)
-        if let delegate = context.delegate {
-            let (request, response) = (request, context.urlResponse)
+        if let delegate = context.observed.delegate {
+            let (request, response) = (request, context.observed.urlResponse)
             DelegateCall.$request.withValue(request) { delegate.updateUIBegin(response: response) }
             body()
             DelegateCall.$request.withValue(request) { delegate.updateUIEnd(response: response) }
@@ -175,11 +158,11 @@ extension SessionTask {
     /// Reports the first failure of a typed step.
     private func reportStep(_ error: (any Error)?, _ context: Context) {
         guard let error, shared.withLock({ $0.reportsStep() }) else { return }
-        report(.failure(error), context)
+        context.observed.report(error)
     }
 
     private func input(_ track: Track, _ context: Context) -> StepInput {
-        StepInput(context.result, of: self, failure: track.error ?? context.error)
+        StepInput(context.observed.result, of: self, failure: track.error ?? context.observed.error)
     }
 
     private func recordHandler(_ handler: Handler, from start: UInt64) {
@@ -190,14 +173,14 @@ extension SessionTask {
         do {
             switch (handler, track) {
             case (.response(let body), _):
-                return Track(try body(context.data, context.urlResponse))
+                return Track(try body(context.observed.data, context.observed.urlResponse))
             case (.observeResponse(let body), _):
-                try body(context.data, context.urlResponse)
+                try body(context.observed.data, context.observed.urlResponse)
                 return track.afterObserving
             case (.responseJSON(let body), _):
-                return Track(try body(try json(&context), context.urlResponse))
+                return Track(try body(try json(&context), context.observed.urlResponse))
             case (.observeJSON(let body), _):
-                try body(try json(&context), context.urlResponse)
+                try body(try json(&context), context.observed.urlResponse)
                 return track.afterObserving
             case (.transform(let body), .success(let value)):
                 return Track(try body(value?.value))
@@ -218,40 +201,6 @@ extension SessionTask {
         }
     }
 
-    /// Returns the error of the delegate if it rejects the result.
-    private func rejectedByDelegate(_ context: Context) -> (any Error)? {
-        do {
-            try notifying(context) { delegate in
-                try delegate.validateResponse(
-                    response: context.urlResponse, data: context.data, error: context.error)
-            }
-            return nil
-        } catch {
-            return error
-        }
-    }
-
-    /// Calls the delegate, if there is one, for the request of the task.
-    private func notifying<Failure: Error>(
-        _ context: Context, _ call: (any ServicePassthroughDelegate) throws(Failure) -> Void
-    ) throws(Failure) {
-        guard let delegate = context.delegate else { return }
-        let result = DelegateCall.$request.withValue(request) { () -> Result<Void, Failure> in
-            do throws(Failure) { return .success(try call(delegate)) } catch { return .failure(error) }
-        }
-        try result.get()
-    }
-
-    /// Records that a success has become a failure, and notifies the delegate.
-    private func report(_ track: Track, _ context: Context) {
-        guard case .failure(let error) = track else { return }
-        self.context.record(failure: error)
-        notifying(context) { delegate in
-            delegate.serviceResultFailure(
-                response: context.urlResponse, data: context.data, request: sentRequest, error: error)
-        }
-    }
-
     /// Returns the body as JSON, parsed for the first handler that uses it.
     private func json(_ context: inout Context) throws -> Any {
         if let json = context.json { return json.value }
@@ -262,10 +211,10 @@ extension SessionTask {
             self.context.mark(.responseJSONEnd, at: end)
             shared.withLock { [json = context.json] in $0.chain.json = json }
         }
-        guard let data = context.data, !data.isEmpty else {
+        guard let data = context.observed.data, !data.isEmpty else {
             throw WebServiceError(
                 .emptyResponse, "the response has no body to parse as JSON", request: request,
-                response: context.response)
+                response: context.observed.response)
         }
         do {
             let value = try JSON.object(from: data)
@@ -273,27 +222,15 @@ extension SessionTask {
             return value
         } catch {
             throw WebServiceError(
-                .decoding, "the response body is not valid JSON", request: request, response: context.response,
+                .decoding, "the response body is not valid JSON", request: request, response: context.observed.response,
                 underlying: error)
         }
     }
 
     private func collectMetrics(_ handlers: [MetricsHandler], isFirst: Bool, _ context: Context) {
-        guard !handlers.isEmpty || isFirst && context.delegate != nil else { return }
+        guard !handlers.isEmpty || isFirst && context.observed.delegate != nil else { return }
         let metrics = metrics
-        if isFirst {
-            notifying(context) { delegate in
-                delegate.didFinishCollectingTaskMetrics(
-                    metrics: metrics, request: sentRequest ?? request.urlRequestValue, response: context.urlResponse,
-                    data: context.data,
-                    error: context.error)
-            }
-        }
-        for handler in handlers { handler(metrics, context.urlResponse) }
-    }
-
-    /// The request that was sent last; `nil` if none was sent.
-    private var sentRequest: URLRequest? {
-        context.record.sent?.urlRequestValue
+        if isFirst { context.observed.report(metrics) }
+        for handler in handlers { handler(metrics, context.observed.urlResponse) }
     }
 }

@@ -26,25 +26,23 @@ public final class SessionTask: Sendable {
 
     var service: any PipelineSource { context.service }
 
-    init(_ service: any PipelineSource, _ request: consuming Request) {
+    /// - Parameter source: Provides the result. Defaults to `nil`: an exchange with the request.
+    init(_ service: any PipelineSource, _ request: consuming Request, source: TaskState.Source? = nil) {
         context = ExchangeContext(service)
-        shared = Mutex(TaskState(request: request))
+        shared = Mutex(TaskState(request: request, source: source))
     }
 
-    /// Creates a task whose result is provided by a closure.
+    /// Creates a task that has no request to change, such as that of a typed request.
     ///
-    /// - Parameter driver: Called once, when the task is first resumed, on the resuming thread. It
-    ///   must complete the task.
-    init(_ service: any PipelineSource, driver: @escaping @Sendable (SessionTask) -> Void) {
-        context = ExchangeContext(service)
-        shared = Mutex(
-            TaskState(request: Request(url: "")) { task, _ in
-                guard task.shared.withLock({ $0.isConfigured }) else { return driver(task) }
-                let message =
-                    "the task of a typed request cannot change the request; set its options in request(for:) "
-                    + "or those of the service"
-                task.complete(.failure(WebServiceError(.encoding, message)))
-            })
+    /// - Parameter source: Provides the result; see ``TaskState/Source``.
+    convenience init(_ service: any PipelineSource, source: @escaping @Sendable (SessionTask) -> Void) {
+        self.init(service, Request(url: "")) { task, start in
+            guard start.isConfigured else { return source(task) }
+            let message =
+                "the task of a typed request cannot change the request; set its options in request(for:) "
+                + "or those of the service"
+            task.complete(.failure(WebServiceError(.encoding, message)))
+        }
     }
 
     /// The state of the task.
@@ -78,7 +76,7 @@ public final class SessionTask: Sendable {
     /// steps without custom closures. This avoids waking another thread.
     func finished() async {
         await withTaskCancellationHandler {
-            if let start = resumed(), await startInPlace(start) { return }
+            if let start = resumed(isAwaited: true), await startInPlace(start) { return }
             await result()
             if shared.withLock({ $0.claimHandlers() }), await runHandlers(isAwaiting: true) { return }
             if shared.withLock({ $0.chain.isDrained }) { return }
@@ -99,10 +97,10 @@ public final class SessionTask: Sendable {
     /// Ends a suspension and runs the handlers if there is a result.
     ///
     /// - Returns: What the caller must start, at the first call.
-    private func resumed() -> TaskState.Start? {
+    private func resumed(isAwaited: Bool = false) -> TaskState.Start? {
         let (action, held) = shared.withLock { state in
             let held = state.isSuspended ? context.grantPermission() : []
-            return (state.resume(), held)
+            return (state.resume(isAwaited: isAwaited), held)
         }
         for turn in held { turn.set(true) }
         switch consume action {

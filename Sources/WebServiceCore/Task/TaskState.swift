@@ -31,13 +31,10 @@ struct TaskState: Sendable {
     private var phase: Phase
     private var inFlight = InFlight()
     private(set) var isSuspended = false
-    /// A Boolean value that indicates whether a setter has changed the request.
-    private(set) var isConfigured = false
-    /// Provides the result in place of the pipeline; `nil` if the task sends its request itself.
-    private var driver: Driver?
+    private var isConfigured = false
+    /// Provides the result in place of an exchange with the request; `nil` if the task has none.
+    private var source: Source?
     var recordsHandlers = false
-    /// The error of the delegate that rejected the result.
-    var rejection: (any Error)?
     var chain = HandlerChain()
     private var delegateReference: DelegateReference?
     private var steps = Steps()
@@ -51,11 +48,14 @@ struct TaskState: Sendable {
         var hasReportedFailure = false
     }
 
-    typealias Driver = @Sendable (SessionTask, Request) -> Void
+    /// Provides the result of a task: a download, a typed request, a stored value, an owner.
+    ///
+    /// Called once, at the first `resume()`, on the resuming thread. It must complete the task.
+    typealias Source = @Sendable (SessionTask, Start) -> Void
 
-    init(request: consuming Request, driver: Driver? = nil) {
+    init(request: consuming Request, source: Source? = nil) {
         phase = .created(request, revision: 0)
-        self.driver = driver
+        self.source = source
     }
 
     /// The delegate, held weakly.
@@ -108,16 +108,17 @@ struct TaskState: Sendable {
 
     // MARK: Resume and suspend
 
-    /// Sets the closure that provides the result in place of the exchange. Has no effect after the
-    /// task was resumed.
-    mutating func drive(by driver: @escaping Driver) {
-        if case .created = phase { self.driver = driver }
+    /// Sets what provides the result. Has no effect after the task was resumed.
+    mutating func setSource(_ source: @escaping Source) {
+        if case .created = phase { self.source = source }
     }
 
     /// What a task starts at its first resume.
     struct Start: Sendable {
         let request: Request
-        let driver: Driver?
+        /// A Boolean value that indicates whether a setter has changed the request.
+        let isConfigured: Bool
+        fileprivate(set) var source: Source?
     }
 
     enum ResumeAction: Sendable {
@@ -126,11 +127,13 @@ struct TaskState: Sendable {
         case none
     }
 
-    mutating func resume() -> ResumeAction {
+    /// - Parameter isAwaited: Whether the caller waits for the result (``wait(_:)``).
+    mutating func resume(isAwaited: Bool = false) -> ResumeAction {
         isSuspended = false
         if case .created(let request, _) = phase {
             phase = .running
-            return .start(Start(request: request, driver: driver))
+            if isAwaited, source != nil { awaiter = .coming }
+            return .start(Start(request: request, isConfigured: isConfigured, source: source))
         }
         return chain.claim() ? .runHandlers : .none
     }
@@ -183,11 +186,6 @@ struct TaskState: Sendable {
         case waiting(CheckedContinuation<Void, Never>)
     }
 
-    /// Registers the Swift task that is about to start the task and to wait.
-    mutating func expectAwaiter() {
-        if !isComplete, awaiter == nil { awaiter = .coming }
-    }
-
     /// - Returns: Whether the caller waits until there is a result.
     mutating func wait(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
         if case .waiting = awaiter { return false }
@@ -213,7 +211,7 @@ struct TaskState: Sendable {
         var work: (any Cancellable)?
         var cancelsWork = false
         /// A Boolean value that indicates whether the exchange has not provided the result.
-        var isDriven = false
+        var hasSource = false
     }
 
     /// Completes the task. The first result counts.
@@ -232,7 +230,7 @@ struct TaskState: Sendable {
         // The progress ends with the body.
         case .success(let response): if response.isStreamed { awaited.removeAll { $0 is ProgressRelay } }
         }
-        chain.open(failure: failure, after: awaited, isObserved: delegate != nil && driver == nil)
+        chain.open(failure: failure, after: awaited, isObserved: delegate != nil && source == nil)
         defer { inFlight = InFlight() }
         let awaiterRuns = awaiter != nil && chain.holdsOnlyOwnSteps
         var continuation: CheckedContinuation<Void, Never>?
@@ -241,7 +239,7 @@ struct TaskState: Sendable {
         return CompleteAction(
             awaiter: continuation, runsHandlers: !isSuspended && !awaiterRuns && chain.claim(), preludes: awaited,
             alarm: inFlight.alarm, work: inFlight.work,
-            cancelsWork: isInterrupted, isDriven: driver != nil)
+            cancelsWork: isInterrupted, hasSource: source != nil)
     }
 
     mutating func cancel() -> CompleteAction? {

@@ -29,18 +29,11 @@ extension WebService {
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
         let outcome = TypedResult<Request.Output>()
-        let task = SessionTask(core) { [core] task in
+        return TypedTask(core, providing: outcome, owner: TaskOwner(self)) { [core] task in
             let id = core.observe(task, Request.self)
             core.begin(
                 request, id: id, core.configuration.typed, key: key.map(RequestKey.init), duplicates: duplicates,
                 task: task, outcome: outcome)
-        }
-        let rules = ResponseRules(.any)
-        return TypedTask(task, rules, isOwn: true, owner: TaskOwner(self)) { input in
-            Result {
-                _ = try rules.accept(input)
-                return try outcome.value
-            }
         }
     }
 }
@@ -125,16 +118,16 @@ extension ServiceCore {
         }
         activity?.add(-1)
 
-        let isWanted = Once<Bool>()
         let date = clock.date
         let storable = rawData?.isStorable == false ? nil : place
+        let isWanted = storable.map { _ in Once<Bool>() }
         // The change is ordered before any waiter receives the result, so a subsequent read sees
         // the stored value.
         var refusal: WebServiceError?
         let ended = registry.end(
             context.id, isSuccess: (try? result.get()) != nil  // the error is delivered below
         ) { [rawData] flight in
-            guard let storable, case .success(let output) = result else { return }
+            guard let storable, let isWanted, case .success(let output) = result else { return }
             do throws(WebServiceError) {
                 try typed.order.change(storable.key) {
                     guard await isWanted.value, flight.waiters.values.contains(where: { !$0.task.isCancelRequested })
@@ -160,7 +153,8 @@ extension ServiceCore {
         }
         let delivery = RequestRegistry.Delivery(
             id: flight.id, result: result.map { $0 }, response: response, exchange: exchange)
-        isWanted.set(flight.waiters.values.reduce(false) { $1.deliver(delivery) || $0 })
+        let isAccepted = flight.waiters.values.reduce(false) { $1.deliver(delivery) || $0 }
+        isWanted?.set(isAccepted)
     }
 
     static func output<Request: ServiceRequest>(of request: Request, _ value: any Sendable) throws -> Request.Output {
@@ -173,7 +167,7 @@ extension ServiceCore {
     }
 
     /// Returns the error, completed with the request of the exchange.
-    private static func completed(_ error: any Error, _ exchange: SessionTask?) -> any Error {
+    private static func completed(_ error: any Error, _ exchange: FlightRecorder.Sent?) -> any Error {
         if error is CancellationError { return URLError(.cancelled) }
         guard var known = error as? WebServiceError, known.request == nil else { return error }
         known.request = exchange?.request

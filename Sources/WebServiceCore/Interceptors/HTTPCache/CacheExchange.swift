@@ -186,11 +186,10 @@ struct CacheExchange: Sendable {
         request.headers["If-Modified-Since"] = nil
         let service = next.context.service
         Task(executorPreference: service.clock.executor) { [cache, key, account, request, id = next.context.id] in
-            let task = SessionTask(service, request)
-            task.context.setParent(id)
+            let validation = ChildExchange(service, request, parent: id)
             // The credentials that the request already carries belong to this account.
-            _ = task.context.account(ObjectIdentifier(cache), .background(account.map { Array($0.utf8) }))
-            await task.finished()
+            _ = validation.context.account(ObjectIdentifier(cache), .background(account.map { Array($0.utf8) }))
+            _ = await validation.result()
             cache.endValidation(key)
         }
     }

@@ -21,7 +21,6 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     public let task: TypedTask<Value>
 
     private let outcome: TypedResult<Value>
-    private let isComplete = Mutex(false)
 
     /// Creates a task.
     ///
@@ -35,15 +34,9 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     package init(timekeeper: (any Timekeeper)?, onCancel: (@Sendable () -> Void)? = nil) {
         let outcome = TypedResult<Value>()
         let service = timekeeper.map { PassiveService(TaskClock($0)) } ?? .shared
-        let exchange = SessionTask(service) { _ in }
-        exchange.attach(CancelHook(onCancel: onCancel ?? {}))
         self.outcome = outcome
-        task = TypedTask(exchange, ResponseRules(.any), isOwn: true) { input in
-            Result {
-                if let failure = input.failure { throw failure }
-                return try outcome.value
-            }
-        }
+        task = TypedTask(service, providing: outcome) { _ in }
+        task.task.attach(CancelHook(onCancel: onCancel ?? {}))
     }
 
     deinit {
@@ -55,9 +48,8 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     /// - Returns: Whether this call completed the task.
     @discardableResult
     public func complete(_ value: Value) -> Bool {
-        guard claim() else { return false }
         outcome.set(.success(value))
-        return task.task.complete(.success(Response(body: nil, source: .owner, attempts: 0)))
+            && task.task.complete(.success(Response(body: nil, source: .owner, attempts: 0)))
     }
 
     /// Completes the task with an error.
@@ -65,14 +57,7 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     /// - Returns: Whether this call completed the task.
     @discardableResult
     public func fail(_ error: any Error) -> Bool {
-        claim() && task.task.complete(.failure(error))
-    }
-
-    private func claim() -> Bool {
-        isComplete.withLock { isComplete in
-            defer { isComplete = true }
-            return !isComplete
-        }
+        outcome.set(.failure(error)) && task.task.complete(.failure(error))
     }
 }
 

@@ -10,8 +10,11 @@ import FoundationNetworking
 final class TypedResult<Value: Sendable>: Sendable {
     private let settlement = AtomicLazyReference<Settlement>()
 
-    func set(_ result: Result<Value, any Error>) {
-        _ = settlement.storeIfNil(Settlement(result.map { $0 }))
+    /// - Returns: Whether this is the first result.
+    @discardableResult
+    func set(_ result: Result<Value, any Error>) -> Bool {
+        let new = Settlement(result.map { $0 })
+        return settlement.storeIfNil(new) === new
     }
 
     /// The value. All readers follow the setter, so a missing result is unreachable.

@@ -60,6 +60,26 @@ public final class TypedTask<Value: Sendable>: Sendable {
         task.add(.step(settle, isOwn: isOwn))
     }
 
+    /// Creates a task whose result a source provides.
+    ///
+    /// - Parameters:
+    ///   - provided: The result, which the source sets before it completes the task.
+    ///   - source: See ``SessionTask/init(_:source:)``.
+    convenience init(
+        _ service: any PipelineSource, providing provided: TypedResult<Value>, owner: TaskOwner? = nil,
+        early: EarlyValue<Value>? = nil, source: @escaping @Sendable (SessionTask) -> Void
+    ) {
+        let task = SessionTask(service, source: source)
+        if let early { _ = task.shared.withLock { $0.attach(early) } }  // the task has not been resumed
+        let rules = ResponseRules(.any)
+        self.init(task, rules, isOwn: true, owner: owner, early: early) { input in
+            Result {
+                _ = try rules.accept(input)
+                return try provided.value
+            }
+        }
+    }
+
     /// - Parameter step: Returns the result. Later handlers wait for it.
     init(
         _ task: SessionTask, _ rules: ResponseRules, owner: TaskOwner? = nil,
@@ -228,7 +248,7 @@ struct StepInput: Sendable {
     var request: Request { task.request }
 
     /// Returns the error with the request of the exchange.
-    func locating(_ error: any Error) -> any Error { task.locating(error) }
+    func locating(_ error: any Error) -> any Error { task.context.locating(error) }
 
     /// Returns the error that the error mappers of the request and the service create for an
     /// unacceptable response.

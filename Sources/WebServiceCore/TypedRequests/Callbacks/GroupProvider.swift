@@ -141,8 +141,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     /// - Returns: `nil` if the type is accepted.
     private func refusal<Value: Sendable>(of type: any ServiceRequest.Type) -> TypedTask<Value>? {
         guard let error = notAllowed(type) else { return nil }
-        let task = SessionTask(service.core) { $0.complete(.failure(error)) }
-        return TypedTask(task, ResponseRules(.any), isOwn: true, step: { .failure($0.failure ?? error) })
+        return TypedTask(service.core, providing: TypedResult()) { $0.complete(.failure(error)) }
     }
 }
 

@@ -23,11 +23,11 @@ public struct EndpointContext: Sendable {
     /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
     ///   `URLError.cancelled` if the request is cancelled.
     public func send(_ request: Request, over session: (any Session)? = nil) async throws -> Response {
-        let exchange = SessionTask(session.map(core.with) ?? core, request)
-        exchange.context.setParent(id)
-        flight.begin(exchange)
-        await exchange.finished()
-        return try exchange.acceptedResponse()
+        let exchange = ChildExchange(session.map(core.with) ?? core, request, parent: id)
+        exchange.context.forwardProgress { [starter = flight.starter] in starter.report($0) }
+        let result = await exchange.result()
+        flight.record(exchange, result)
+        return try result.get()
     }
 
     /// Suspends the current task for a duration on the service's clock.
@@ -42,7 +42,14 @@ public struct EndpointContext: Sendable {
 final class FlightRecorder: Sendable {
     /// The context of the task that started the flight.
     let starter: ExchangeContext
-    private let last = Mutex<SessionTask?>(nil)
+    private let last = Mutex<Sent?>(nil)
+
+    /// An exchange that has ended.
+    struct Sent: Sendable {
+        let request: Request
+        let result: Result<Response, any Error>
+        let record: ExchangeLog.Record
+    }
 
     /// - Parameter starter: The context of the task that started the flight. Its handlers receive
     ///   the progress of the exchanges.
@@ -50,15 +57,15 @@ final class FlightRecorder: Sendable {
         self.starter = starter
     }
 
-    func begin(_ exchange: SessionTask) {
+    func record(_ exchange: ChildExchange, _ result: Result<Response, any Error>) {
+        let sent = Sent(request: exchange.request, result: result, record: exchange.context.record)
         let previous = last.withLock { last in
-            defer { last = exchange }
+            defer { last = sent }
             return last
         }
         withExtendedLifetime(previous) {}
-        exchange.context.forwardProgress { [starter] in starter.report($0) }
     }
 
-    /// The most recent exchange; `nil` if no request was sent.
-    var exchange: SessionTask? { last.withLock { $0 } }
+    /// The exchange that ended last; `nil` if no request was sent.
+    var exchange: Sent? { last.withLock { $0 } }
 }

@@ -47,7 +47,7 @@ extension WebService {
         let core = core
         let outcome = TypedResult<Request.Output>()
         let early = fetchPolicy == .cacheThenServer ? EarlyValue<Request.Output>(core.clock) : nil
-        let task = SessionTask(core) { task in
+        return TypedTask(core, providing: outcome, owner: TaskOwner(self), early: early) { task in
             let typed = core.configuration.typed
             let id = core.observe(task, Request.self)
             if let early { core.readAhead(request, maximumAge: maximumAge, typed, early: early, task.context) }
@@ -65,14 +65,6 @@ extension WebService {
                 request, id: id, typed, key: key.map(RequestKey.init), duplicates: duplicates, task: task,
                 outcome: outcome, otherwise: fetchPolicy == .serverElseCache ? otherwise : nil
             )
-        }
-        if let early { _ = task.shared.withLock { $0.attach(early) } }  // the task has not been resumed
-        let rules = ResponseRules(.any)
-        return TypedTask(task, rules, isOwn: true, owner: TaskOwner(self), early: early) { input in
-            Result {
-                _ = try rules.accept(input)
-                return try outcome.value
-            }
         }
     }
 
@@ -107,7 +99,7 @@ extension ServiceCore {
             return
         }
         outcome.set(.success(stored.value))
-        if let exchange = delivery.exchange { task.takeOver(exchange) }
+        if let exchange = delivery.exchange { task.context.takeOver(exchange.record) }
         task.complete(.success(Response(body: data, source: .storage, attempts: 0, age: stored.age)))
     }
 }

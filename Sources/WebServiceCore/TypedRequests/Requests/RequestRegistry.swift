@@ -91,8 +91,8 @@ final class RequestRegistry: Sendable {
         /// The value. Read only if `response` is not an error.
         let result: Result<any Sendable, any Error>
         let response: Result<Response, any Error>
-        /// The last exchange of the endpoint; `nil` if it sent no request.
-        let exchange: SessionTask?
+        /// The exchange of the endpoint that ended last; `nil` if it sent no request.
+        let exchange: FlightRecorder.Sent?
     }
 
     /// The result of entering a request.

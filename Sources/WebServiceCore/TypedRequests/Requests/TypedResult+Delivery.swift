@@ -8,7 +8,7 @@ extension TypedResult {
                 (value as? Value).map { .success($0) }
                     ?? .failure(WebServiceError(.unexpectedOutput, "the shared value is not of type \(Value.self)"))
             })
-        if let exchange = delivery.exchange { task.takeOver(exchange) }
+        if let exchange = delivery.exchange { task.context.takeOver(exchange.record) }
         return task.complete(
             delivery.response.map { response in
                 var response = response

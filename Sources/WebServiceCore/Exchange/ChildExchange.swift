@@ -1,0 +1,69 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// An exchange that is sent on behalf of another one: by the endpoint of a typed request, or by the
+/// HTTP cache. It has one result and no handlers.
+final class ChildExchange: AlarmTarget {
+    let context: ExchangeContext
+    let request: Request
+    /// The first result: that of the exchange, the deadline or a cancellation.
+    private let first = Once<Result<Response, any Error>>()
+
+    /// - Parameter parent: The identifier of the exchange on whose behalf the request is sent.
+    init(_ service: any PipelineSource, _ request: Request, parent: UInt64?) {
+        context = ExchangeContext(service)
+        self.request = request
+        context.setParent(parent)
+    }
+
+    /// Sends the request and notifies the delegate of the result. Called once.
+    ///
+    /// - Returns: The result; `URLError.cancelled` as soon as the Swift task is cancelled.
+    func result() async -> Result<Response, any Error> {
+        let exchange = Exchange(beginning: request, in: context)
+        let alarm = context.clock.schedule(after: request.options.requestDeadline, self)
+        let work: @Sendable () async -> Void = { [self] in
+            end(await Result.catching { try await exchange.response(to: request) })
+        }
+        let result: Result<Response, any Error>
+        if exchange.stages.runsCustomCode(for: request) {
+            // Custom code may ignore its cancellation.
+            context.begin(.unencoded(request))
+            let task = Task(executorPreference: context.clock.executor, operation: work)
+            result = await withTaskCancellationHandler {
+                await first.value
+            } onCancel: {
+                end(.failure(URLError(.cancelled)))
+            }
+            task.cancel()
+        } else {
+            await work()
+            result = await first.value
+        }
+        context.clock.cancel(alarm)
+        let observed = ObservedResult(
+            result: result, delegate: exchange.stages.delegateReference?.delegate, exchange: context)
+        let rejection = observed.rejection()
+        observed.report(context.record.metrics)
+        return rejection.map { .failure($0) } ?? result
+    }
+
+    private func end(_ result: Result<Response, any Error>) {
+        let result = result.mapError(context.locating)
+        if context.end(result) { first.set(result) }
+    }
+
+    /// Ends the exchange at its deadline.
+    package func ring() { end(.failure(WebServiceError.deadline(of: request))) }
+}
+
+extension WebServiceError {
+    /// Returns the error of an exchange that exceeded its deadline.
+    static func deadline(of request: Request) -> WebServiceError {
+        WebServiceError(
+            .deadline, "the exchange exceeded its deadline of \(request.options.requestDeadline)", request: request)
+    }
+}

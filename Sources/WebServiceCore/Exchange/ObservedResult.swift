@@ -1,0 +1,68 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The result of an exchange, and the delegate that is notified of what follows from it.
+///
+/// Without a delegate, only the failures are recorded.
+struct ObservedResult {
+    let result: Result<Response, any Error>
+    let delegate: (any ServicePassthroughDelegate)?
+    let exchange: ExchangeContext
+
+    var response: Response? { try? result.get() }  // an error has none
+    var data: Data? { response?.dataIfDelivered }
+    var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
+
+    /// The response, including one that accompanies an error.
+    var urlResponse: URLResponse? {
+        switch result {
+        case .success(let response): response.urlResponse
+        case .failure(let error): (error as? WebServiceError)?.response?.urlResponse
+        }
+    }
+
+    /// Returns the error of the delegate if it rejects the result. The failure is reported.
+    func rejection() -> (any Error)? {
+        do {
+            try notify { try $0.validateResponse(response: urlResponse, data: data, error: error) }
+            return nil
+        } catch {
+            report(error)
+            return error
+        }
+    }
+
+    /// Records that a success has become a failure, and notifies the delegate.
+    func report(_ failure: any Error) {
+        exchange.record(failure: failure)
+        notify {
+            $0.serviceResultFailure(response: urlResponse, data: data, request: sentRequest, error: failure)
+        }
+    }
+
+    /// Passes the metrics to the delegate.
+    func report(_ metrics: ServiceTaskMetrics) {
+        notify {
+            $0.didFinishCollectingTaskMetrics(
+                metrics: metrics, request: sentRequest ?? (exchange.record.request ?? Request(url: "")).urlRequestValue,
+                response: urlResponse, data: data, error: error)
+        }
+    }
+
+    /// Calls the delegate, if there is one, for the request of the exchange.
+    func notify<Failure: Error>(
+        _ call: (any ServicePassthroughDelegate) throws(Failure) -> Void
+    ) throws(Failure) {
+        guard let delegate else { return }
+        let result = DelegateCall.$request.withValue(exchange.record.request) { () -> Result<Void, Failure> in
+            do throws(Failure) { return .success(try call(delegate)) } catch { return .failure(error) }
+        }
+        try result.get()
+    }
+
+    /// The request that was sent last; `nil` if none was sent.
+    private var sentRequest: URLRequest? { exchange.record.sent?.urlRequestValue }
+}
