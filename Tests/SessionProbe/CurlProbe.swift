@@ -50,7 +50,7 @@ enum CurlProbe {
             // No task of Swift runs in the child, so the session completes the exchange inside.
             let refused = Synchronization.Mutex(false)
             let request = Request(.GET, url: base)
-            let receiver = BodyCollector(request, source: session.responseSource, progress: nil) { result, _ in
+            let receiver = ResponseReceiver(request, source: session.responseSource) { result, _ in
                 guard case .failure(let error as WebServiceError) = result else { return }
                 refused.withLock { $0 = error.code == .sessionClosed }
             }

@@ -13,7 +13,7 @@ extension StreamingSession {
     ) -> any DataTask {
         streamTask(
             request: request,
-            receiver: BodyCollector(request, source: responseSource, progress: progress, completion: completion))
+            receiver: ResponseReceiver(request, source: responseSource, progress: progress, completion: completion))
     }
 }
 

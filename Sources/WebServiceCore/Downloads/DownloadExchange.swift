@@ -17,8 +17,7 @@ struct DownloadExchange: Sendable {
         exchange = SessionTask(owner.service, request)
         exchange.context.setParent(owner.context.id)
         let bufferSize = min(256 << 10, max(16 << 10, bytesPerSecond.map { $0 / 4 } ?? .max))
-        exchange.context.bufferSize = bufferSize
-        exchange.context.batchSize = bufferSize / 2
+        exchange.context.streamBody(bufferSize: bufferSize, batchSize: bufferSize / 2)
         stream = exchange.typed(ResponseRules(.these([200, 203, 206, 416]))) { StreamedResponse($0) }
     }
 

@@ -8,8 +8,6 @@ struct EventQueue: Sendable {
 
     let exchange: ObservedExchange
     private let observers: [any Observer]
-    /// The maximum of ``Observer/streamedBodyLimit``.
-    let streamedBodyLimit: Int
     /// The instant at which the exchange was resumed.
     private let start: UInt64
     /// The instant of the last event.
@@ -22,10 +20,9 @@ struct EventQueue: Sendable {
     /// A Boolean value that indicates whether the head of the current attempt was reported.
     private var hasHead = false
 
-    init(_ exchange: ObservedExchange, _ observers: [any Observer], _ streamedBodyLimit: Int = 0, start: UInt64) {
+    init(_ exchange: ObservedExchange, _ observers: [any Observer], start: UInt64) {
         self.exchange = exchange
         self.observers = observers
-        self.streamedBodyLimit = streamedBodyLimit
         self.start = start
         latest = start
     }

@@ -6,7 +6,7 @@ import Foundation
 /// here. After the exchange, the task runs its handlers. Two things are elsewhere: the session adds
 /// header fields that the request does not have, such as the `User-Agent` of
 /// `CurlSession.Configuration`, and the deadline ends the task (`SessionTask.ring()`) or, after the
-/// head of a streamed response, the body (``ResponseStream/ring()``).
+/// head of a streamed response, the body (``ResponseReceiver/ring()``).
 struct Exchange: Sendable {
     /// The configuration of the service when the task was resumed.
     let stages: Stages
@@ -48,13 +48,13 @@ struct Exchange: Sendable {
     private func attempt(_ request: EncodedRequest, _ announcement: Announcement?, after redirects: [URL])
         async throws -> Response
     {
-        let reply = SessionReply()
-        let permit = try context.willSend(request, reply)
-        guard let value = await stages.session.value(of: reply, to: request, announcement, permit, context) else {
-            context.didAbandon(reply)
+        let session = stages.session
+        let receiver = try context.willSend(request, announcement, source: session.session.responseSource)
+        guard let reply = await session.reply(to: request, for: receiver, context.clock) else {
+            context.didAbandon(receiver)
             throw URLError(.cancelled)
         }
-        let result = value.result.flatMap { response in
+        let result = reply.result.flatMap { response in
             Result {
                 var response = response
                 if !redirects.isEmpty { (response.redirects, response.attempts) = (redirects, redirects.count + 1) }
@@ -62,7 +62,7 @@ struct Exchange: Sendable {
                 return response
             }
         }
-        context.didReceive(result, value.metrics, reply)
+        context.didReceive(result, reply.metrics, receiver)
         return try result.get()
     }
 }

@@ -40,9 +40,10 @@ extension ExchangeContext {
             let exchange = ObservedExchange(
                 id: id, parent: state.parent, request: request, type: type, isComposite: isComposite,
                 date: origin.date)
-            var queue = EventQueue(exchange, observers, streamedBodyLimit, start: origin.instant)
+            var queue = EventQueue(exchange, observers, start: origin.instant)
             let first = queue.add(.created, at: origin.instant)
             state.queue = queue
+            (state.options.isObserved, state.options.streamedBodyLimit) = (true, streamedBodyLimit)
             // Another thread has cancelled the task in the meantime.
             if let error = state.record.outcome?.error { _ = state.end(.failure(error), at: origin.instant) }
             return first
@@ -50,42 +51,21 @@ extension ExchangeContext {
         deliver(delivery)
     }
 
-    /// Records the head of the response to the request that was sent last, on a thread of the
-    /// session.
-    ///
-    /// - Returns: The event, which must be delivered on another thread.
-    func didReceive(_ head: ResponseHead) -> EventQueue.Delivery? {
-        let now = clock.now
-        return state.withLock { $0.record.attemptIsOpen ? $0.queue?.receive(head, at: now) : nil }
-    }
-
-    /// Records bytes of a body that no result contains.
-    ///
-    /// - Returns: The event, which must be delivered on another thread.
-    func didReceiveBody(_ bytes: Data) -> EventQueue.Delivery? {
-        let now = clock.now
-        return state.withLock { $0.queue?.add(.bodyReceived(bytes), at: now) }
-    }
-
-    /// Records the head of a response. Called on the threads of sessions.
+    /// Records the head of the response to the request that was sent last. Called on the threads of
+    /// sessions.
     func report(_ head: ResponseHead) {
-        deliverInBackground(didReceive(head))
+        let now = clock.now
+        deliverInBackground(state.withLock { $0.record.attemptIsOpen ? $0.queue?.receive(head, at: now) : nil })
     }
 
-    /// Records bytes of a body that no result contains.
+    /// Records bytes of a body that no result contains. Called on the threads of sessions.
     func reportBody(_ bytes: Data) {
-        deliverInBackground(didReceiveBody(bytes))
-    }
-
-    /// Records the end of a streamed body. Called on the threads of sessions.
-    func reportEnd(
-        _ result: Result<Headers, any Error>, byteCount: Int64, _ metrics: TransportMetrics?, from start: UInt64
-    ) {
-        deliverInBackground(didEndBody(result, byteCount: byteCount, metrics, from: start))
+        let now = clock.now
+        deliverInBackground(state.withLock { $0.queue?.add(.bodyReceived(bytes), at: now) })
     }
 
     /// Delivers events to observers, which must not delay the threads of sessions.
-    private func deliverInBackground(_ delivery: EventQueue.Delivery?) {
+    func deliverInBackground(_ delivery: EventQueue.Delivery?) {
         guard let delivery else { return }
         clock.async { self.deliver(delivery) }
     }

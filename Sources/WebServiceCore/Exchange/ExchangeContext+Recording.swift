@@ -40,39 +40,47 @@ extension ExchangeContext {
 
     /// Records that a request is about to be sent.
     ///
-    /// - Parameter reply: The reply that the exchange will wait for until it ends.
+    /// - Parameters:
+    ///   - announcement: Notifies the delegate of the request.
+    ///   - source: The source of the response.
+    /// - Returns: The receiver of the response, which the exchange waits for until it ends.
     /// - Throws: `URLError.cancelled` if the exchange has ended, and
     ///   ``WebServiceError/Code/tooManyAttempts``.
     @discardableResult
-    func willSend(_ request: EncodedRequest, _ reply: SessionReply) throws -> ExchangeLog.Permit {
+    func willSend(_ request: EncodedRequest, _ announcement: Announcement? = nil, source: Response.Source) throws
+        -> ResponseReceiver
+    {
         let now = clock.now
-        let (permit, replaced, delivery) = try state.withLock { state in
+        let (receiver, replaced, delivery) = try state.withLock { state in
             if case .refused = state.permission { throw URLError(.cancelled) }
             guard state.record.attempts < ExchangeLog.maximumAttempts else {
-                return (nil, nil, nil) as (ExchangeLog.Permit?, EncodedRequest?, EventQueue.Delivery?)
+                return (nil, nil, nil) as (ResponseReceiver?, EncodedRequest?, EventQueue.Delivery?)
             }
-            state.replies.append(reply)
+            let receiver = ResponseReceiver(
+                request.source, bodyLength: request.bodyLength, source: source, announcement: announcement,
+                context: self, options: state.options)
+            state.receivers.append(receiver)
             let replaced = state.record.sent
             // An interceptor may have abandoned the attempt before.
             let abandoned = state.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
             state.record.begin(request, at: now)
-            let permit = ExchangeLog.Permit(
-                isObserved: state.queue != nil, streamedBodyLimit: state.queue?.streamedBodyLimit ?? 0,
-                bufferSize: state.bufferSize, batchSize: state.batchSize)
-            return (permit, replaced, abandoned.or(state.queue?.start(state.record.attempts, request, at: now)))
+            return (receiver, replaced, abandoned.or(state.queue?.start(state.record.attempts, request, at: now)))
         }
         withExtendedLifetime(replaced) {}
         deliver(delivery)
-        if let permit { return permit }
+        if let receiver { return receiver }
         let message = "more than \(ExchangeLog.maximumAttempts) messages for one exchange"
         throw WebServiceError(.tooManyAttempts, message, request: request.source)
     }
 
     /// Records the result of the request that was sent last.
-    func didReceive(_ result: Result<Response, any Error>, _ metrics: TransportMetrics?, _ reply: SessionReply) {
+    func didReceive(
+        _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, _ receiver: ResponseReceiver
+    ) {
         let now = clock.now
         let delivery = state.withLock { state in
-            state.replies.removeAll { $0 === reply }
+            state.receivers.removeAll { $0 === receiver }
+            if case .success(let response) = result, response.isStreamed { state.stream = receiver }
             let isOpen = state.record.attemptIsOpen
             state.record.end(result, metrics, at: now)
             return isOpen ? state.reportEnd(result, at: now) : nil
@@ -80,31 +88,32 @@ extension ExchangeContext {
         deliver(delivery)
     }
 
-    /// Removes a reply that is no longer awaited. The attempt ends with the next one, or with the
-    /// exchange.
-    func didAbandon(_ reply: SessionReply) {
-        state.withLock { $0.replies.removeAll { $0 === reply } }
+    /// Removes a receiver that is no longer awaited. The attempt ends with the next one, or with
+    /// the exchange.
+    func didAbandon(_ receiver: ResponseReceiver) {
+        state.withLock { $0.receivers.removeAll { $0 === receiver } }
     }
 
-    /// Records the end of a streamed body.
+    /// Records the end of a streamed body and ends the progress. Called on the threads of sessions.
     ///
     /// - Parameters:
     ///   - byteCount: The number of bytes received, before decompression.
     ///   - start: The instant of the head.
-    /// - Returns: The event, which must be delivered on another thread.
-    func didEndBody(
+    func reportEnd(
         _ result: Result<Headers, any Error>, byteCount: Int64, _ metrics: TransportMetrics?, from start: UInt64
-    ) -> EventQueue.Delivery? {
+    ) {
         let error: (any Error)? = if case .failure(let error) = result { error } else { nil }
         let failure = ExchangeLog.Attempt.kind(of: error)
         let detail = "\(byteCount) bytes" + (failure.isEmpty ? "" : ", \(failure)")
         var entry = ExchangeLog.Entry(kind: .body, start: start, end: clock.now, detail: detail)
         (entry.error, entry.byteCount) = (error, byteCount)
-        return state.withLock { state in
+        let (delivery, progress) = state.withLock { state in
             if let metrics { state.record.metrics.transport = metrics }
             state.record.events.append(entry)
-            return state.queue?.add(entry)
+            return (state.queue?.add(entry), state.progress)
         }
+        deliverInBackground(delivery)
+        progress?.end()
     }
 
     /// Records the end of the exchange: an attempt that is still in flight ends with it, replies
@@ -116,7 +125,7 @@ extension ExchangeContext {
     func end(_ result: Result<Response, any Error>, hasSource: Bool = false) -> Bool {
         // The end of a task with a source has an instant only for observers.
         let now = hasSource && !isObserved ? 0 : clock.now
-        let ended = state.withLock { state -> (EventQueue.Delivery?, [SessionReply], Permission)? in
+        let ended = state.withLock { state -> (EventQueue.Delivery?, [ResponseReceiver], Permission)? in
             guard state.record.outcome == nil else { return nil }
             var first: EventQueue.Delivery?
             if !hasSource, state.record.sent != nil {
@@ -124,12 +133,12 @@ extension ExchangeContext {
                 first = state.endOpenAttempt(result, at: now)
             }
             state.record.outcome = ExchangeLog.Outcome(result)
-            defer { (state.replies, state.permission) = ([], .refused) }
-            return (first.or(state.end(result, at: now)), state.replies, state.permission)
+            defer { (state.receivers, state.permission) = ([], .refused) }
+            return (first.or(state.end(result, at: now)), state.receivers, state.permission)
         }
-        guard let (delivery, replies, permission) = ended else { return false }
+        guard let (delivery, receivers, permission) = ended else { return false }
         deliver(delivery)
-        for reply in replies { reply.abandon() }
+        for receiver in receivers { receiver.abandon() }
         if case .held(let turns) = permission { for turn in turns { turn.set(false) } }
         return true
     }

@@ -37,11 +37,10 @@ final class ExchangeContext: Sendable {
         var start: UInt64?
         var permission = Permission.granted
         /// The replies that the exchange waits for; usually one.
-        var replies: [SessionReply] = []
-        /// The sizes of the buffer for a streamed body, and the accepted stream.
-        var bufferSize: Int?
-        var batchSize = 1
-        weak var stream: ResponseStream?
+        var receivers: [ResponseReceiver] = []
+        var options = ResponseReceiver.Options()
+        /// The receiver of the streamed body.
+        weak var stream: ResponseReceiver?
     }
 
     /// Whether requests may be sent.
@@ -102,28 +101,17 @@ final class ExchangeContext: Sendable {
 
     // MARK: Settings of the body
 
-    /// The number of bytes of a streamed body that may be buffered before the transport pauses;
-    /// `nil` if the body is not streamed.
-    var bufferSize: Int? {
-        get { state.withLock { $0.bufferSize } }
-        set { state.withLock { $0.bufferSize = newValue } }
+    /// A Boolean value that indicates whether the body of the response is streamed.
+    var isStreamed: Bool { state.withLock { $0.options.bufferSize != nil } }
+
+    /// Streams the body of the response, see ``ResponseReceiver/Options``. Called before
+    /// `resume()`.
+    func streamBody(bufferSize: Int, batchSize: Int = 1) {
+        state.withLock { ($0.options.bufferSize, $0.options.batchSize) = (max(1, bufferSize), batchSize) }
     }
 
-    /// The number of bytes of a streamed body that wake its reader, unless they arrive slowly.
-    /// Fewer wake-ups cost less processor time.
-    var batchSize: Int {
-        get { state.withLock { $0.batchSize } }
-        set { state.withLock { $0.batchSize = newValue } }
-    }
-
-    /// Sets the stream whose head was accepted.
-    func accept(_ stream: ResponseStream) {
-        state.withLock { $0.stream = stream }
-    }
-
-    /// The stream whose head was accepted; `nil` before the head is accepted and after the stream
-    /// has ended.
-    var stream: ResponseStream? { state.withLock { $0.stream } }
+    /// The receiver of the streamed body; `nil` before its head is accepted and after its end.
+    var stream: ResponseReceiver? { state.withLock { $0.stream } }
 
     // MARK: Shared by the attempts
 

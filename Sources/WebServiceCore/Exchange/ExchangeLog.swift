@@ -21,17 +21,6 @@ enum ExchangeLog {
         case background([UInt8]?)
     }
 
-    /// The receivers of the events of one attempt.
-    struct Permit: Sendable {
-        /// A Boolean value that indicates whether there are observers.
-        var isObserved: Bool
-        /// The number of bytes of a streamed body that the observers receive.
-        var streamedBodyLimit = 0
-        /// See ``ExchangeContext/bufferSize`` and ``ExchangeContext/batchSize``.
-        var bufferSize: Int?
-        var batchSize = 1
-    }
-
     /// One request that was sent, and its result.
     struct Attempt: Sendable {
         let request: EncodedRequest

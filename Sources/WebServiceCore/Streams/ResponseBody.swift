@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// Each element contains from 1 byte to about 256 KiB, after decompression. When the buffer of
 /// ``SessionTask/stream(bufferSize:)`` is full, the transport pauses until the next element is read
-/// (`ResponseStream.swift`).
+/// (`ResponseReceiver+Reading.swift`).
 ///
 /// A body can be iterated over once; a second iteration throws
 /// ``WebServiceError/Code/streamConsumed``. Leaving the loop, releasing the body, ``cancel()`` and
@@ -46,14 +46,14 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// Empty if there are none or if the session does not provide them, as with Foundation.
     public var trailers: Headers? {
         switch content {
-        case .stream(let handle): handle.stream.trailers
+        case .stream(let handle): handle.receiver.trailers
         case .data(_, let flag): flag.isSet ? [:] : nil
         }
     }
 
     /// Closes the connection. A waiting reader receives `URLError.cancelled`.
     public func cancel() {
-        if case .stream(let handle) = content { handle.stream.cancel() }
+        if case .stream(let handle) = content { handle.receiver.cancel() }
     }
 
     /// Returns the whole body.
@@ -86,7 +86,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
         init(_ handle: BodyHandle) { self.handle = handle }
 
-        deinit { handle.stream.cancel() }
+        deinit { handle.receiver.cancel() }
     }
 
     /// The iterator of a ``ResponseBody``.
@@ -131,7 +131,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
                     if let bytes = try await next(iteration.handle) { return bytes }
                 } catch {
                     source = .over
-                    iteration.handle.stream.didFailReading(error)
+                    iteration.handle.receiver.didFailReading(error)
                     throw error
                 }
                 source = .over
@@ -146,11 +146,11 @@ public struct ResponseBody: AsyncSequence, Sendable {
             while received?.isEmpty == true { received = try await self.received(handle) }
             guard let bytes = received, let maximum = handle.maximum, bytes.count > maximum - count else {
                 count += received?.count ?? 0
-                if let received { handle.recorder?.record(received) }
+                if let received { handle.receiver.reportRead(received) }
                 return received
             }
             let rest = bytes.prefix(Swift.max(0, maximum - count))
-            handle.recorder?.record(rest)
+            handle.receiver.reportRead(rest)
             return try precede(WebServiceError.tooLarge(maximum), by: rest)
         }
 
@@ -164,9 +164,9 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
 
         private mutating func received(_ handle: BodyHandle) async throws -> Data? {
-            guard let decoder = handle.decoder else { return try await handle.stream.next() }
+            guard let decoder = handle.decoder else { return try await handle.receiver.next() }
             if encoded.isEmpty, !mustDrain {
-                guard let bytes = try await handle.stream.next() else {
+                guard let bytes = try await handle.receiver.next() else {
                     try decoder.finish()
                     return nil
                 }

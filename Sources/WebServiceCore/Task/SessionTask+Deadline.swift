@@ -11,7 +11,7 @@ extension SessionTask {
 
 extension SessionTask: AlarmTarget {
     /// Ends the task at its deadline. After the head of a streamed response,
-    /// ``ResponseStream/ring()`` ends the body instead.
+    /// ``ResponseReceiver/ring()`` ends the body instead.
     package func ring() {
         complete(.failure(WebServiceError.deadline(of: request)), isInterrupted: true)
     }

@@ -9,7 +9,7 @@ package import FoundationNetworking
 ///
 /// The receiver is called from one thread at a time, in order. Bytes that arrive while the receiver
 /// is paused are buffered in memory up to 256 KiB, and in an unlinked temporary file beyond that.
-/// `CurlSession` pauses its socket instead (``ResponseStream``).
+/// `CurlSession` pauses its socket instead (``ResponseReceiver``).
 package final class BodyDelivery: Sendable {
     private enum Part {
         case head(ResponseHead, length: Int64?)

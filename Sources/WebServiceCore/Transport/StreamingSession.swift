@@ -1,10 +1,3 @@
-import Dispatch
-public import Foundation
-
-#if canImport(FoundationNetworking)
-public import FoundationNetworking
-#endif
-
 /// A session that delivers a response in parts: interim heads, head, bytes of the body, trailers.
 ///
 /// The bundled sessions conform. A service streams bodies over such a session; over any other
@@ -120,23 +113,4 @@ public protocol ContentDecoder: Sendable {
     ///
     /// - Throws: `URLError.cannotDecodeContentData` if they are truncated.
     func finish() throws
-}
-
-extension StreamingSession {
-    /// Creates a task that receives the whole response. The completion is called on a global
-    /// dispatch queue.
-    public func dataTask(
-        request: any URLRequestEncodable,
-        completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
-    ) -> any DataTask {
-        let collector = BodyCollector(request, source: responseSource) { result, _ in
-            DispatchQueue.global().async {
-                switch result {
-                case .success(let response): completion(response.data, response.urlResponse, nil)
-                case .failure(let error): completion(nil, nil, error)
-                }
-            }
-        }
-        return streamTask(request: request, receiver: collector)
-    }
 }

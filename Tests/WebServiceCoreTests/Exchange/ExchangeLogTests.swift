@@ -18,8 +18,8 @@ struct ExchangeLogTests {
     func requestLimit() throws {
         let log = context()
         let request = try Request(url: "https://h/").encode()
-        for _ in 0..<SessionTask.maximumAttempts { try log.willSend(request, SessionReply()) }
-        #expect { try log.willSend(request, SessionReply()) } throws: {
+        for _ in 0..<SessionTask.maximumAttempts { try log.willSend(request, source: .mock) }
+        #expect { try log.willSend(request, source: .mock) } throws: {
             ($0 as? WebServiceError)?.code == .tooManyAttempts
         }
         #expect(log.record.attempts == SessionTask.maximumAttempts)
@@ -32,11 +32,11 @@ struct ExchangeLogTests {
         let log = context()
         log.begin()
         let request = try Request(url: "https://h/").encode()
-        try log.willSend(request, SessionReply())
+        let receiver = try log.willSend(request, source: .mock)
         clock.advance(by: .seconds(1))
-        log.didReceive(.success(Response(body: Data(), source: .mock)), nil, SessionReply())
+        log.didReceive(.success(Response(body: Data(), source: .mock)), nil, receiver)
         clock.advance(by: .seconds(1))
-        if isInFlight { try log.willSend(request, SessionReply()) }
+        if isInFlight { try log.willSend(request, source: .mock) }
         clock.advance(by: .seconds(1))
         log.end(.failure(TestError()))
         let attempts = log.record.timeline.events
@@ -51,8 +51,8 @@ struct ExchangeLogTests {
         log.begin()
         let request = try Request(url: "https://h/").encode()
         for _ in 0..<2 {
-            try log.willSend(request, SessionReply())
-            log.didReceive(.success(Response(body: Data(), source: .mock)), nil, SessionReply())
+            let receiver = try log.willSend(request, source: .mock)
+            log.didReceive(.success(Response(body: Data(), source: .mock)), nil, receiver)
             log.record(.redirect)
         }
         #expect(log.record.timeline.events.map(\.kind) == [.attempt, .redirect, .attempt, .redirect])
@@ -78,7 +78,7 @@ struct ExchangeLogTests {
         log.observe(by: [recorder], Request(url: "https://h/"))
         log.end(.failure(TestError()))
         let request = try Request(url: "https://h/").encode()
-        #expect { try log.willSend(request, SessionReply()) } throws: { ($0 as? URLError)?.code == .cancelled }
+        #expect { try log.willSend(request, source: .mock) } throws: { ($0 as? URLError)?.code == .cancelled }
         #expect(recorder.lines().count == 2)
         #expect(recorder.lines().last?.hasPrefix("ended") == true)
     }

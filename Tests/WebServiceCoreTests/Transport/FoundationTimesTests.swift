@@ -90,7 +90,7 @@ struct ExchangeTableTests {
             released = table
             let request = URLRequest(url: URL(string: "http://127.0.0.1:1/") ?? URL(fileURLWithPath: "/"))
             let delivery = BodyDelivery(
-                BodyCollector(request, source: .network) { result, _ in
+                ResponseReceiver(request, source: .network) { result, _ in
                     if case .failure(let error) = result { errors.add((error as? URLError)?.code) }
                 })
             ResumableDataTask(request: request) { _, _, _ in

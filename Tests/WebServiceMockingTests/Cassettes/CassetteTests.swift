@@ -362,7 +362,7 @@ import WebServiceCore
         _ = await task.result
         let unused = cassette.streamTask(
             request: Request(.GET, url: "https://h/v1/a"),
-            receiver: BodyCollector(Request(url: ""), source: .mock) { _, _ in })
+            receiver: ResponseReceiver(Request(url: ""), source: .mock) { _, _ in })
         #expect(unused.state == .suspended)
     }
 

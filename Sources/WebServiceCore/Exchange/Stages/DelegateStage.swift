@@ -83,7 +83,7 @@ extension Request {
 /// Notifies the delegate of one request: once when it is sent, and once when its response arrives.
 /// A request that was cancelled before it was sent has no response.
 final class Announcement: Sendable {
-    private enum Phase { case created, sent, over }
+    private enum Phase: Int { case created, sent, over }
 
     private let phase = Mutex(Phase.created)
     private let delegate: any ServicePassthroughDelegate
@@ -100,23 +100,23 @@ final class Announcement: Sendable {
     /// Returns a task that notifies the delegate before it is first resumed.
     func announcing(_ dataTask: any DataTask) -> any DataTask { AnnouncedDataTask(dataTask, self) }
 
-    fileprivate func willSend() {
-        guard advance(from: .created, to: .sent) else { return }
+    func willSend() {
+        guard advance(to: .sent) == .created else { return }
         DelegateCall.$request.withValue(source) { delegate.requestSent(request: request) }
     }
 
     func didReceive(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) {
-        guard advance(from: .sent, to: .over) else { return }
+        guard advance(to: .over) == .sent else { return }
         DelegateCall.$request.withValue(source) {
             delegate.responseReceived(response: response, data: data, request: request, error: error)
         }
     }
 
-    private func advance(from old: Phase, to new: Phase) -> Bool {
+    /// - Returns: The phase before, which never follows the new one.
+    private func advance(to new: Phase) -> Phase {
         phase.withLock { phase in
-            guard phase == old else { return false }
-            phase = new
-            return true
+            defer { if phase.rawValue < new.rawValue { phase = new } }
+            return phase
         }
     }
 }

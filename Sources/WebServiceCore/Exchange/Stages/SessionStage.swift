@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -19,70 +18,27 @@ struct SessionStage: Sendable {
     /// A Boolean value that indicates whether the session sends a body while it is produced.
     var sendsStreams: Bool { session is any UploadingSession }
 
-    /// Sends a request and waits for the result of the session.
+    /// Sends a request and waits for the reply of the session.
     ///
-    /// - Returns: The result; `nil` if the reply is abandoned first.
-    func value(
-        of reply: SessionReply, to request: EncodedRequest, _ announcement: Announcement?,
-        _ permit: ExchangeLog.Permit, _ context: ExchangeContext
-    ) async -> SessionReply.Value? {
+    /// - Returns: The reply; `nil` if it is abandoned first.
+    func reply(to request: EncodedRequest, for receiver: ResponseReceiver, _ clock: TaskClock)
+        async -> ResponseReceiver.Reply?
+    {
         var request = request
         if let stream = request.stream, !sendsStreams {
             do { request = request.collecting(try await stream.collected()) } catch {
-                return SessionReply.Value(result: .failure(error))
+                return ResponseReceiver.Reply(result: .failure(error))
             }
         }
-        let call = call(request, announcement, permit, context, reply)
-        return await reply.value(of: announcement?.announcing(call) ?? call)
+        return await receiver.reply(to: task(request, receiver, clock))
     }
 
-    /// Returns the task of the session. The delegate is notified of the result before the reply is
-    /// set, also when nobody waits for the reply anymore.
-    private func call(
-        _ request: EncodedRequest, _ announcement: Announcement?, _ permit: ExchangeLog.Permit,
-        _ context: ExchangeContext, _ reply: SessionReply
-    ) -> any DataTask {
-        let bufferSize = permit.bufferSize
-        let source = session.responseSource
-        guard streamingSession != nil || bufferSize != nil else {
-            return session.dataTask(request: request) { data, response, error in
-                announcement?.didReceive(data, response, error)
-                reply.set(.init(result: Result(data, response, error, source)))
-            }
-        }
-        let completion: BodyCollector.Completion = { result, metrics in
-            let value = SessionReply.Value(
-                result: result.mapError { error -> any Error in URLError(transport: error) ?? error }, metrics: metrics)
-            guard let announcement else { return reply.set(value) }
-            // The delegate must not delay the thread of the session.
-            context.clock.async {
-                switch value.result {
-                case .success(let response): announcement.didReceive(response.data, response.urlResponse, nil)
-                case .failure(let error): announcement.didReceive(nil, nil, error)
-                }
-                reply.set(value)
-            }
-        }
-        if let bufferSize {
-            let body = ResponseStream(request, source, bufferSize: bufferSize, context, permit, completion)
-            let task = streamTask(request, body, context.clock)
-            body.attach(task)
-            return task
-        }
-        return streamTask(
-            request,
-            BodyCollector(
-                request, source: source, progress: context.report,
-                headObserver: permit.isObserved ? context.report : nil,
-                partObserver: permit.isObserved ? context.reportBody : nil, completion: completion),
-            context.clock)
-    }
-
-    /// Returns a task of the session, regardless of the protocol to which it conforms.
-    private func streamTask(_ request: EncodedRequest, _ receiver: any BodyReceiver, _ clock: TaskClock)
-        -> any StreamTask
-    {
+    /// Returns the task of the session, regardless of the protocol to which it conforms.
+    private func task(_ request: EncodedRequest, _ receiver: ResponseReceiver, _ clock: TaskClock) -> any DataTask {
         if let streamingSession { return streamingSession.streamTask(request: request, receiver: receiver) }
+        guard receiver.mayPause else {
+            return session.dataTask(request: request) { receiver.didComplete($0, $1, $2) }
+        }
         return DeliveringTask(receiver, clock) { delivery in
             session.dataTask(request: request) { delivery.finish($0, $1, $2) }
         }

@@ -41,7 +41,7 @@ final class Stages: Sendable {
     }
 
     /// Applies the limit to a session that delivers the whole body at once. For other sessions,
-    /// ``BodyCollector`` has already applied it.
+    /// ``ResponseReceiver`` has already applied it.
     func limitSize(of response: Response, to request: EncodedRequest) throws {
         let maximum = request.maximumResponseBytes
         guard response.data.count > maximum, response.isHTTP else { return }

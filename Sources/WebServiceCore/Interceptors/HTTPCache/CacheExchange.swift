@@ -65,7 +65,7 @@ struct CacheExchange: Sendable {
 
     func response() async throws -> Response {
         switch request.method.rawValue {
-        case "GET" where next.context.bufferSize != nil, "HEAD" where next.context.bufferSize != nil:
+        case "GET" where next.context.isStreamed, "HEAD" where next.context.isStreamed:
             try await next(request)  // a stream is not stored
         case "GET": try await respond { try await load($0) }
         case "HEAD": try await respond { try await loadHead($0) }

@@ -1,0 +1,206 @@
+import Foundation
+
+/// The handle of a streamed body. Its deallocation ends the transfer.
+final class BodyHandle: Sendable {
+    let receiver: ResponseReceiver
+    let decoder: (any ContentDecoder)?
+    /// The length of the body in bytes; `nil` if it is unknown.
+    let length: Int64?
+    /// The maximum size of the decoded body in bytes.
+    let maximum: Int?
+    /// A Boolean value that indicates whether an iteration over the body has begun.
+    let isConsumed = OnceFlag()
+
+    init(_ receiver: ResponseReceiver, decoder: (any ContentDecoder)?, length: Int64?, maximum: Int?) {
+        self.receiver = receiver
+        self.decoder = decoder
+        self.length = length
+        self.maximum = maximum
+    }
+
+    deinit { receiver.cancel() }
+}
+
+/// The streamed body, which its reader takes while it arrives.
+///
+/// While the buffer is full, the receiver returns ``Demand/pause`` to the session. The next read
+/// empties the buffer and calls ``StreamTask/receiveMore()``, which continues the session. In the
+/// meantime, `CurlSession` does not read from the socket (`CurlHandle.receiveBody(_:)`). A session
+/// that cannot pause continues to read, and ``BodyDelivery`` buffers the bytes.
+extension ResponseReceiver {
+    struct StreamState {
+        /// The instant of the head.
+        let start: UInt64
+        /// The number of bytes that the observers have not received yet, out of those they want.
+        var unreported: Int
+        /// The number of bytes in the last read, an estimate of the size of the next one.
+        var lastCount = 0
+        /// The instant at which the reader last took bytes.
+        var lastRead: UInt64 = 0
+        var isPaused = false
+        /// The reader that waits for bytes or the end.
+        var reader: Waiter?
+        var end: Result<Headers, any Error>?
+        var alarm: Alarm?
+    }
+
+    private var clock: TaskClock { context?.clock ?? .system }
+
+    /// Begins the body after its head, and its deadline if the request sets one.
+    ///
+    /// - Returns: `false` if it has begun before.
+    func beginStream(_ length: Int64?) -> Bool {
+        let now = clock.now
+        let begins = state.withLock { state in
+            guard state.stream == nil else { return false }
+            state.stream = StreamState(start: now, unreported: options.streamedBodyLimit)
+            state.progress.bytesToReceive = length
+            return true
+        }
+        if begins, let deadline = request?.options.deadline {
+            let start = context?.record.metrics.origin?.instant ?? now
+            let rest = deadline - .nanoseconds(Int64(clamping: now - min(start, now)))
+            let alarm = clock.schedule(after: max(rest, .zero), self)
+            let isNeeded = state.withLock { state in
+                if state.stream?.end == nil { state.stream?.alarm = alarm }
+                return state.stream?.end == nil
+            }
+            if !isNeeded { clock.cancel(alarm) }
+        }
+        return begins
+    }
+
+    /// Sets the end of the body, unless it has ended.
+    ///
+    /// - Parameters:
+    ///   - isInterrupted: Whether the task of the session must be cancelled.
+    ///   - discardsBytes: Whether the buffered bytes do not precede the end.
+    func endStream(_ end: Result<Headers, any Error>, isInterrupted: Bool = false, discardsBytes: Bool = false) {
+        let (reader, task, alarm) = state.withLock { state -> (Waiter?, (any DataTask)?, Alarm?) in
+            guard state.stream?.end == nil else { return (nil, nil, nil) }
+            state.stream?.end = end
+            if discardsBytes { state.body.clear() }
+            return (state.stream?.reader.take(), state.task.take(), state.stream?.alarm.take())
+        }
+        if let alarm { clock.cancel(alarm) }
+        if isInterrupted { task?.cancel() }
+        withExtendedLifetime(task) {}
+        reader?.resume()
+    }
+
+    /// Ends the body with `URLError.cancelled` and discards the buffered bytes.
+    func cancel() { endStream(.failure(URLError(.cancelled)), isInterrupted: true, discardsBytes: true) }
+
+    /// The trailer fields; `nil` before the end of the body.
+    var trailers: Headers? {
+        state.withLock { state in
+            if case .success(let trailers)? = state.stream?.end, state.body.isEmpty { trailers } else { nil }
+        }
+    }
+
+    // MARK: Batches
+
+    /// The duration after which any number of bytes is a batch, in nanoseconds.
+    private static let batchDuration: UInt64 = 50_000_000
+
+    /// Returns whether enough bytes are buffered, or the last ones, or if they arrive slowly.
+    func isReady(_ state: borrowing State, _ now: UInt64) -> Bool {
+        guard let stream = state.stream, !state.body.isEmpty else { return false }
+        return state.body.count >= min(options.batchSize, options.bufferSize ?? .max) || stream.end != nil
+            || now >= stream.lastRead.addingSaturated(.nanoseconds(Int64(Self.batchDuration)))
+    }
+
+    /// The current instant; 0 if bytes are not batched.
+    var instant: UInt64 { options.batchSize > 1 ? clock.now : 0 }
+
+    // MARK: Reading
+
+    private enum Read {
+        case bytes(Data)
+        case end
+        case failure(any Error)
+        case wait
+        /// Another reader is waiting.
+        case busy
+    }
+
+    /// Returns the buffered bytes: at most the size of the buffer plus one chunk of the transport.
+    private func read() -> Read {
+        let now = instant
+        let (read, task) = state.withLock { state -> (Read, (any DataTask)?) in
+            if state.stream?.reader != nil { return (.busy, nil) }
+            if isReady(state, now) {
+                let isPaused = state.stream?.isPaused == true
+                state.stream?.isPaused = false
+                state.stream?.lastRead = now
+                state.stream?.lastCount = state.body.count
+                // A stream may be idle for a long time.
+                defer { state.body.releaseMemory() }
+                return (.bytes(state.body.take()), isPaused ? state.task : nil)
+            }
+            switch state.stream?.end {
+            case .success?: return (.end, nil)
+            case .failure(let error)?: return (.failure(error), nil)
+            case nil: return (.wait, nil)
+            }
+        }
+        (task as? any StreamTask)?.receiveMore()
+        return read
+    }
+
+    /// Returns the next bytes, as received; `nil` at the end.
+    func next() async throws -> Data? {
+        while true {
+            switch read() {
+            case .bytes(let data): return data
+            case .end: return nil
+            case .failure(let error): throw error
+            case .wait: await wait()
+            case .busy: throw WebServiceError(.streamConsumed, "the body is already being read", request: request)
+            }
+        }
+    }
+
+    private func wait() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let now = instant
+                let mustWait = state.withLock { state in
+                    guard !isReady(state, now), let stream = state.stream, stream.end == nil, stream.reader == nil
+                    else { return false }
+                    state.stream?.reader = continuation
+                    return true
+                }
+                if !mustWait { continuation.resume() }
+            }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    /// Records an error of the reader. One of the transport is part of the end of the body.
+    func didFailReading(_ error: any Error) {
+        let isReported = state.withLock { if case .failure? = $0.stream?.end { true } else { false } }
+        if !isReported { context?.record(failure: error) }
+    }
+
+    /// Reports the first bytes to the observers, as the reader takes them.
+    func reportRead(_ bytes: Data) {
+        guard options.streamedBodyLimit > 0 else { return }
+        let count = state.withLock { state in
+            let count = min(state.stream?.unreported ?? 0, bytes.count)
+            state.stream?.unreported -= count
+            return count
+        }
+        // A prefix would retain all bytes.
+        if count > 0 { context?.reportBody(count == bytes.count ? bytes : Data(Array(bytes.prefix(count)))) }
+    }
+}
+
+extension ResponseReceiver: AlarmTarget {
+    /// Ends the body at the deadline, after the bytes that were received.
+    package func ring() {
+        guard let request else { return }  // unreachable: the deadline is that of the request
+        endStream(.failure(WebServiceError.deadline(of: request)), isInterrupted: true)
+    }
+}

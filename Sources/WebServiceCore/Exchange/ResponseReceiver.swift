@@ -1,0 +1,366 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+/// The receiver of the response to one request, and the reply that the exchange waits for.
+///
+/// The reply is set at the end of a whole body, whose size is limited, or at the head of a streamed
+/// one, which then flows (`ResponseReceiver+Reading.swift`). Only a response whose status is 200 to
+/// 299 is streamed. The first reply counts: a late, second or missing one has no effect and delays
+/// no caller.
+package final class ResponseReceiver: BodyReceiver {
+    package typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
+    package typealias Progress = @Sendable (TransferProgress) -> Void
+    typealias Waiter = CheckedContinuation<Void, Never>
+
+    struct Reply: Sendable {
+        let result: Result<Response, any Error>
+        var metrics: TransportMetrics?
+    }
+
+    /// The settings of an exchange for its responses.
+    struct Options: Sendable {
+        /// A Boolean value that indicates whether there are observers.
+        var isObserved = false
+        /// The number of bytes of a streamed body that the observers receive.
+        var streamedBodyLimit = 0
+        /// The number of bytes of a streamed body that may be buffered before the transport pauses;
+        /// `nil` if the body is not streamed.
+        var bufferSize: Int?
+        /// The number of bytes of a streamed body that wake its reader, unless they arrive slowly.
+        /// Fewer wake-ups cost less processor time.
+        var batchSize = 1
+    }
+
+    private enum Phase {
+        case open
+        case replied(Reply)
+        /// The reply was taken or abandoned.
+        case over
+    }
+
+    struct State: ~Copyable {
+        private var phase = Phase.open
+        /// The Swift task that waits for the reply.
+        private var waiter: Waiter?
+        /// The task of the session, until the reply and the end of a streamed body.
+        var task: (any DataTask)?
+        fileprivate var head: ResponseHead?
+        /// The decoder of a whole body.
+        fileprivate var decoder: (any ContentDecoder)?
+        /// A whole body, decoded, or the bytes buffered for the reader, as received.
+        var body = BodyBuffer()
+        var progress: TransferProgress
+        /// The state of a streamed body, once its head is accepted.
+        var stream: StreamState?
+
+        init(progress: TransferProgress) { self.progress = progress }
+
+        /// - Returns: What the caller resumes and releases, outside the lock.
+        fileprivate mutating func set(_ reply: Reply) -> (Waiter?, (any DataTask)?) {
+            guard case .open = phase else { return (nil, nil) }
+            phase = .replied(reply)
+            return (waiter.take(), stream == nil ? task.take() : nil)
+        }
+
+        /// - Returns: Whether the caller resumes the task and whether it cancels it.
+        fileprivate mutating func wait(for task: any DataTask, _ waiter: Waiter) -> (resumes: Bool, cancels: Bool) {
+            switch phase {
+            case .open:
+                (self.task, self.waiter) = (task, waiter)
+                return (true, false)
+            case .replied: return (false, false)
+            case .over: return (false, true)
+            }
+        }
+
+        fileprivate mutating func abandon() -> (Waiter?, (any DataTask)?) {
+            guard case .open = phase else { return (nil, nil) }
+            phase = .over
+            return (waiter.take(), task.take())
+        }
+
+        fileprivate mutating func takeReply() -> Reply? {
+            guard case .replied(let reply) = phase else { return nil }
+            phase = .over
+            return reply
+        }
+    }
+
+    /// The maximum size of the body of a response that is not streamed although others are, in
+    /// bytes.
+    private static let maximumErrorBytes = 1 << 20
+
+    let state: Mutex<State>
+    let request: Request?
+    let context: ExchangeContext?
+    let options: Options
+    private let source: Response.Source
+    private let announcement: Announcement?
+    private let progress: Progress?
+    private let completion: Completion?
+    private let maximum: Int
+
+    /// Creates the receiver of an attempt.
+    init(
+        _ request: Request?, bodyLength: Int64?, source: Response.Source, announcement: Announcement? = nil,
+        context: ExchangeContext? = nil, options: Options = Options(), progress: Progress? = nil,
+        completion: Completion? = nil
+    ) {
+        self.request = request
+        self.source = source
+        self.announcement = announcement
+        self.context = context
+        self.options = options
+        self.progress = progress
+        self.completion = completion
+        let limit = options.bufferSize == nil ? .max : Self.maximumErrorBytes
+        maximum = max(0, min(limit, request?.options.bodyMaximum ?? .max))
+        state = Mutex(State(progress: TransferProgress(bytesToSend: bodyLength)))
+    }
+
+    /// Creates a receiver of a whole body without an exchange.
+    ///
+    /// - Parameters:
+    ///   - request: The request, which limits the size of the body.
+    ///   - source: The source of the response.
+    ///   - progress: Called when bytes have been sent or received.
+    ///   - completion: Called when the transfer has ended.
+    package convenience init(
+        _ request: any URLRequestEncodable, source: Response.Source, progress: Progress? = nil,
+        completion: @escaping Completion
+    ) {
+        let encoded = request as? EncodedRequest
+        self.init(
+            encoded?.source ?? request as? Request, bodyLength: encoded.map(\.bodyLength) ?? 0, source: source,
+            progress: progress, completion: completion)
+    }
+
+    // MARK: The reply
+
+    /// Resumes a task of the session and waits for its reply.
+    ///
+    /// - Returns: The reply; `nil` if it is abandoned first or the Swift task is cancelled.
+    func reply(to task: any DataTask) async -> Reply? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter in
+                let (resumes, cancels) = state.withLock { $0.wait(for: task, waiter) }
+                // A session may complete within `resume()`, or even before it.
+                if resumes {
+                    announcement?.willSend()
+                    return task.resume()
+                }
+                if cancels { task.cancel() }
+                waiter.resume()
+            }
+        } onCancel: {
+            abandon()
+        }
+        // Read under the lock, because the thread sanitizer does not see the order that a
+        // continuation establishes.
+        return state.withLock { $0.takeReply() }
+    }
+
+    /// Ends the wait and cancels the task of the session, unless there is a reply.
+    func abandon() {
+        let (waiter, task) = state.withLock { $0.abandon() }
+        task?.cancel()
+        waiter?.resume()
+    }
+
+    private func set(_ reply: Reply) {
+        let (waiter, task) = state.withLock { $0.set(reply) }
+        withExtendedLifetime(task) {}
+        waiter?.resume()
+    }
+
+    /// Notifies the delegate of a reply and sets it. The delegate is also notified when no caller
+    /// waits for the reply anymore.
+    private func settle(_ reply: Reply) {
+        if let completion { return completion(reply.result, reply.metrics) }
+        guard let announcement, let context else { return set(reply) }
+        // The delegate must not delay the thread of the session.
+        context.clock.async { [self] in
+            switch reply.result {
+            case .success(let response): announcement.didReceive(response.data, response.urlResponse, nil)
+            case .failure(let error): announcement.didReceive(nil, nil, error)
+            }
+            set(reply)
+        }
+    }
+
+    /// Receives the result of a session that completes with three optional values.
+    func didComplete(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) {
+        announcement?.didReceive(data, response, error)
+        set(Reply(result: Result(data, response, error, source)))
+    }
+
+    // MARK: Reception
+
+    package var mayPause: Bool { options.bufferSize != nil }
+
+    package func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
+        if options.isObserved { context?.report(head) }
+        // The limit is on the decoded body, whose length is unknown.
+        let length = decoder == nil ? length : nil
+        if mayPause, (200..<300).contains(head.status) { return stream(head, length, decoder) }
+        let hasBody = request?.method != .HEAD
+        if let length, length > maximum, hasBody, head.status != 304 { throw tooLarge(head) }
+        state.withLock { state in
+            (state.head, state.decoder, state.progress.bytesToReceive) = (head, decoder, length)
+            if let length, hasBody { state.body.reserve(length) }
+        }
+    }
+
+    /// Replies with an accepted head, which the body follows.
+    private func stream(_ head: ResponseHead, _ length: Int64?, _ decoder: (any ContentDecoder)?) {
+        guard beginStream(length) else { return }
+        var response = Response(data: Data(), head: head, source: source)
+        response.stream = BodyHandle(
+            self, decoder: decoder, length: length, maximum: request?.options.maximumResponseBytes)
+        settle(Reply(result: .success(response)))
+    }
+
+    package func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand {
+        try append(bytes, isDecoded: false)
+    }
+
+    private enum Outcome {
+        case added(TransferProgress, reader: Waiter?)
+        case paused
+        case encoded(any ContentDecoder)
+        case tooLarge(ResponseHead?)
+        case noMemory
+        case over
+    }
+
+    private func append(_ bytes: UnsafeRawBufferPointer, isDecoded: Bool) throws -> Demand {
+        let now = instant
+        let outcome = state.withLock { state -> Outcome in
+            if let stream = state.stream {
+                // After a cancellation has discarded the buffered bytes, later ones would leave a
+                // gap.
+                guard stream.end == nil else { return .over }
+                guard state.body.count < options.bufferSize ?? .max else {
+                    state.stream?.isPaused = true
+                    return .paused
+                }
+                if state.body.isEmpty { state.body.reserve(Int64(stream.lastCount)) }
+            } else if !isDecoded, let decoder = state.decoder {
+                return .encoded(decoder)
+            } else if bytes.count > maximum - state.body.count {
+                return .tooLarge(state.head)
+            }
+            guard state.body.append(bytes) else { return .noMemory }
+            state.progress.bytesReceived += Int64(bytes.count)
+            return .added(state.progress, reader: isReady(state, now) ? state.stream?.reader.take() : nil)
+        }
+        switch outcome {
+        case .added(let progress, let reader):
+            reader?.resume()
+            report(progress)
+        case .paused: return .pause
+        case .encoded(let decoder):
+            // Outside the lock: a small body can take long to decode.
+            _ = try decoder.decodeBytes(bytes, limit: .max) { _ = try append($0, isDecoded: true) }
+        case .tooLarge(let head): throw tooLarge(head)
+        case .noMemory:
+            throw URLError(
+                .dataLengthExceedsMaximum,
+                userInfo: [NSLocalizedDescriptionKey: "no memory is available for the body"])
+        case .over: throw URLError(.cancelled)
+        }
+        return .more
+    }
+
+    private func tooLarge(_ head: ResponseHead?) -> WebServiceError {
+        .tooLarge(maximum, request, head.map { Response(data: Data(), head: $0, source: source) })
+    }
+
+    package func didSend(_ byteCount: Int64, of length: Int64?) {
+        report(
+            state.withLock { state in
+                (state.progress.bytesSent, state.progress.bytesToSend) = (byteCount, length)
+                return state.progress
+            })
+    }
+
+    private func report(_ current: TransferProgress) {
+        context?.report(current)
+        progress?(current)
+    }
+
+    // MARK: Completion
+
+    private enum Step {
+        case finish(any ContentDecoder)
+        case settled(Waiter?, (any DataTask)?)
+        /// A reply of which the delegate or the observers are notified first.
+        case settle(Reply, body: Data)
+        case endStream(start: UInt64, byteCount: Int64)
+    }
+
+    package func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
+        let result = result.mapError { error -> any Error in URLError(transport: error) ?? error }
+        let step = state.withLock { state -> Step in
+            if let stream = state.stream {
+                return .endStream(start: stream.start, byteCount: state.progress.bytesReceived)
+            }
+            if case .success = result, let decoder = state.decoder.take() { return .finish(decoder) }
+            let body = state.body.take()
+            let response = result.flatMap { [head = state.head] _ -> Result<Response, any Error> in
+                guard let head else {
+                    return .failure(
+                        URLError(
+                            .badServerResponse, userInfo: [NSLocalizedDescriptionKey: "no response was received"]))
+                }
+                return .success(Response(data: body, head: head, source: source, transport: metrics))
+            }
+            let reply = Reply(result: response, metrics: metrics)
+            guard completion == nil, announcement == nil, !options.isObserved else {
+                return .settle(reply, body: body)
+            }
+            let (waiter, task) = state.set(reply)
+            return .settled(waiter, task)
+        }
+        switch step {
+        case .finish(let decoder):
+            // Outside the lock, like the decoding of bytes.
+            didComplete(
+                result.flatMap { trailers in
+                    Result {
+                        try decoder.finish()
+                        return trailers
+                    }
+                }, metrics: metrics)
+        case .settled(let waiter, _): waiter?.resume()
+        case .settle(let reply, let body):
+            if case .failure = reply.result, !body.isEmpty, options.isObserved { context?.reportBody(body) }
+            settle(reply)
+        case .endStream(let start, let byteCount):
+            context?.reportEnd(result, byteCount: byteCount, metrics, from: start)
+            endStream(result)
+        }
+    }
+}
+
+extension StreamingSession {
+    /// Creates a task that receives the whole response. The completion is called on a global
+    /// dispatch queue.
+    public func dataTask(
+        request: any URLRequestEncodable,
+        completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask {
+        let receiver = ResponseReceiver(request, source: responseSource) { result, _ in
+            DispatchQueue.global().async {
+                switch result {
+                case .success(let response): completion(response.data, response.urlResponse, nil)
+                case .failure(let error): completion(nil, nil, error)
+                }
+            }
+        }
+        return streamTask(request: request, receiver: receiver)
+    }
+}
