@@ -17,9 +17,9 @@ extension Request {
     /// ```
     /// - The command is one line of printable characters for any POSIX shell (XCU, section 2).
     ///   Whatever the request contains, it runs only `curl`, `printf` and, for the files of a
-    ///   ``multipart`` body, `cat`.
+    ///   `multipart` body, `cat`.
     /// - The method, URL, header fields (sorted by name, repeated ones joined) and body are those
-    ///   of ``urlRequest()``, byte for byte; other fields, such as `User-Agent`, are those of curl.
+    ///   of `urlRequest()`, byte for byte; other fields, such as `User-Agent`, are those of curl.
     ///   It sends one request: redirects are not followed, and no `.curlrc` or other file is read
     ///   except the files of the body.
     /// - A body that is long, begins with `@` or contains unprintable characters is written by
@@ -28,10 +28,10 @@ extension Request {
     ///   by `[body created when sent]`. Providers are not called.
     /// - A body that is compressed when it is sent is shown uncompressed.
     /// - For a request that cannot be encoded, the result is a comment, `# '…'`, with the code and
-    ///   message of the error that ``urlRequest()`` throws.
+    ///   message of the error that `urlRequest()` throws.
     ///
     /// - Parameter redaction: The values to replace with placeholders. A body that cannot be
-    ///   inspected, such as bytes that are not UTF-8 or the parts of a ``multipart`` body, is
+    ///   inspected, such as bytes that are not UTF-8 or the parts of a `multipart` body, is
     ///   replaced as a whole. `nil` shows all values, including passwords.
     public func curlDescription(redaction: Redaction? = .standard) -> String {
         do throws(WebServiceError) {

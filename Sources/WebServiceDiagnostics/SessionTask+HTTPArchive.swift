@@ -24,7 +24,7 @@ extension SessionTask {
 }
 
 extension TypedTask {
-    /// Returns the attempts as an HTTP archive; see ``SessionTask/httpArchive(redaction:)``.
+    /// Returns the attempts as an HTTP archive; see `SessionTask.httpArchive(redaction:)`.
     public func httpArchive(redaction: Redaction = .standard) -> Data {
         task.httpArchive(redaction: redaction)
     }

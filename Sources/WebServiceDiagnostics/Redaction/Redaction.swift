@@ -21,7 +21,7 @@ import WebServiceCore
 /// - In JSON, the private members of a JSON Web Key are secret.
 ///
 /// All input is processed in linear time, whatever it contains. ``ExchangeLogger``,
-/// ``Request/curlDescription(redaction:)`` and ``SessionTask/httpArchive(redaction:)`` apply a
+/// `Request.curlDescription(redaction:)` and `SessionTask.httpArchive(redaction:)` apply a
 /// redaction.
 public struct Redaction: Sendable {
     /// Further secret names. Their words are compared: `Station-Key` covers `stationKey` as well.
