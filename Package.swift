@@ -22,7 +22,10 @@ let curlTargets: [Target] =
         .target(name: "WebServiceCurl", dependencies: ["WebServiceCore", "CCurl"], swiftSettings: settings),
         .testTarget(
             name: "WebServiceCurlTests",
-            dependencies: ["WebServiceCore", "WebServiceCurl", "WebServiceMocking", "CCurl", "TestSupport"],
+            dependencies: [
+                "WebServiceCore", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceMocking", "CCurl",
+                "TestSupport",
+            ],
             swiftSettings: settings
         ),
     ]
@@ -64,7 +67,7 @@ let fuzzTargets: [Target] =
     : [
         .executableTarget(
             name: "fuzz",
-            dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency,
+            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking"] + curlDependency,
             path: "Tests/Fuzz",
             swiftSettings: optionalSettings
         )
@@ -75,6 +78,7 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "WebServiceCore", targets: ["WebServiceCore"]),
+        .library(name: "WebServiceDiagnostics", targets: ["WebServiceDiagnostics"]),
         .library(name: "WebServiceMocking", targets: ["WebServiceMocking"]),
         .library(name: "WebServiceTesting", targets: ["WebServiceTesting"]),
         .library(name: "WebServiceInspector", targets: ["WebServiceInspector"]),
@@ -82,11 +86,15 @@ let package = Package(
     ] + curlProducts + sqliteProducts,
     targets: [
         .target(name: "WebServiceCore", swiftSettings: settings),
-        .target(name: "WebServiceMocking", dependencies: ["WebServiceCore"], swiftSettings: settings),
+        .target(name: "WebServiceDiagnostics", dependencies: ["WebServiceCore"], swiftSettings: settings),
+        .target(
+            name: "WebServiceMocking", dependencies: ["WebServiceCore", "WebServiceDiagnostics"],
+            swiftSettings: settings),
         .target(
             name: "WebServiceTesting", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .target(
-            name: "WebServiceInspector", dependencies: ["WebServiceCore", "WebServiceMocking"],
+            name: "WebServiceInspector",
+            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking"],
             resources: [
                 .embedInCode("Page/inspector.html"), .embedInCode("Page/inspector.css"),
                 .embedInCode("Page/format.js"), .embedInCode("Page/list.js"), .embedInCode("Page/detail.js"),
@@ -95,8 +103,9 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "Brewery",
-            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking"] + curlDependency
-                + sqliteDependency,
+            dependencies: [
+                "WebServiceCore", "WebServiceDiagnostics", "WebServiceInspector", "WebServiceMocking",
+            ] + curlDependency + sqliteDependency,
             path: "Examples/Brewery",
             swiftSettings: optionalSettings
         ),
@@ -122,7 +131,12 @@ let package = Package(
             name: "TestSupport", dependencies: ["WebServiceCore", "WebServiceMocking"], path: "Tests/TestSupport",
             swiftSettings: settings),
         .testTarget(
-            name: "WebServiceCoreTests", dependencies: ["WebServiceCore", "WebServiceMocking", "TestSupport"],
+            name: "WebServiceCoreTests",
+            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "WebServiceDiagnosticsTests",
+            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceMockingTests", dependencies: ["WebServiceCore", "WebServiceMocking", "TestSupport"],
@@ -133,19 +147,23 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceInspectorTests",
-            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking", "TestSupport"],
+            dependencies: [
+                "WebServiceCore", "WebServiceDiagnostics", "WebServiceInspector", "WebServiceMocking", "TestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "GuideTests",
             dependencies: [
-                "WebServiceCore", "WebServiceInspector", "WebServiceMocking", "WebServiceTesting", "TestSupport",
+                "WebServiceCore", "WebServiceDiagnostics", "WebServiceInspector", "WebServiceMocking",
+                "WebServiceTesting", "TestSupport",
             ]
                 + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["WebServiceCore", "WebServiceMocking", "TestSupport"] + curlDependency + sqliteDependency,
+            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking", "TestSupport"]
+                + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
     ] + curlTargets + sqliteTargets + fuzzTargets

@@ -2,6 +2,7 @@
 
 import Foundation
 import WebServiceCore
+import WebServiceDiagnostics
 import WebServiceInspector
 import WebServiceMocking
 

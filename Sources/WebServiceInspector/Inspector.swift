@@ -1,5 +1,6 @@
 public import Foundation
 public import WebServiceCore
+public import WebServiceDiagnostics
 import WebServiceMocking
 
 /// A page on the loopback interface that shows the exchanges of a service while a program runs.

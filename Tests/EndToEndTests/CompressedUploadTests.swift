@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 @testable import WebServiceCore
+import WebServiceDiagnostics
 import WebServiceMocking
 
 /// Bodies of requests with the content coding gzip. The server returns them with the same coding.

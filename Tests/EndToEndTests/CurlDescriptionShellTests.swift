@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceDiagnostics
 import WebServiceMocking
 
 /// The output of `curlDescription`, run by real shells with the real curl and compared with the

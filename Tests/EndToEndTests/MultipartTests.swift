@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceDiagnostics
 import WebServiceMocking
 
 @Suite("Multipart bodies over real sockets", .permit)

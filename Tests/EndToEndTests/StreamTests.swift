@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceDiagnostics
 import WebServiceMocking
 
 /// Streamed responses over every session that uses the network, and over a session with one method.

@@ -3,6 +3,7 @@ import Observation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceDiagnostics
 import WebServiceMocking
 
 #if WEBSERVICE_CURL

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 public import WebServiceCore
+import WebServiceDiagnostics
 import WebServiceInspector
 import WebServiceMocking
 import WebServiceTesting
@@ -786,7 +787,7 @@ struct GuideSnippets {
         do {
             _ = try await service.POST("/orders").setJSON(["beer": "ale"]).empty().value
         } catch let error as WebServiceError where error.code == .unacceptableStatus {
-            print(error.status ?? 0, error.problem?.title ?? "no problem document", error.bodySnippet ?? "")
+            print(error.status ?? 0, error.problem?.title ?? "no problem document")
         }
         let again = await service.POST("/orders").empty().result
         let error = #expect(throws: WebServiceError.self) { try again.get() }

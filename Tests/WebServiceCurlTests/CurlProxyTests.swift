@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
+import WebServiceDiagnostics
 import WebServiceMocking
 
 @Suite("Curl session: proxies", .permit)

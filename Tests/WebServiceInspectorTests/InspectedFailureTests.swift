@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceDiagnostics
 import WebServiceMocking
 
 @testable import WebServiceInspector

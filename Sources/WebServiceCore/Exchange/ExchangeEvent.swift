@@ -48,7 +48,7 @@ public struct ExchangeEvent: Sendable {
     /// What happened.
     public let kind: Kind
     /// The nanoseconds since the exchange was resumed.
-    let nanoseconds: UInt64
+    package let nanoseconds: UInt64
 
     /// The duration since the task was resumed, measured by a monotonic clock. Not less than that
     /// of the previous event of the exchange.

@@ -5,7 +5,7 @@ import FoundationNetworking
 #endif
 
 /// The values that an ``ExchangeContext`` records.
-enum ExchangeLog {
+package enum ExchangeLog {
     /// The maximum number of requests of one exchange, including retries, redirects and refreshes.
     static let maximumAttempts = 100
     /// The maximum number of events from other tasks, because a long download may have many.
@@ -22,17 +22,22 @@ enum ExchangeLog {
     }
 
     /// One request that was sent, and its result.
-    struct Attempt: Sendable {
-        let request: EncodedRequest
-        let start: UInt64
-        var end: UInt64?
-        var head: ResponseHead?
-        var bodySize = 0
+    package struct Attempt: Sendable {
+        package let request: EncodedRequest
+        package let start: UInt64
+        package var end: UInt64?
+        package var head: ResponseHead?
+        package var bodySize = 0
         var error: (any Error)?
-        @Boxed var transport: TransportMetrics?
+        @Boxed package var transport: TransportMetrics?
+
+        package init(request: EncodedRequest, start: UInt64) {
+            self.request = request
+            self.start = start
+        }
 
         /// The kind of the error, without values.
-        var failure: String { Self.kind(of: error) }
+        package var failure: String { Self.kind(of: error) }
 
         static func kind(of error: (any Error)?) -> String {
             switch error {
@@ -43,7 +48,7 @@ enum ExchangeLog {
             }
         }
 
-        mutating func end(_ result: Result<Response, any Error>, _ metrics: TransportMetrics?, at now: UInt64) {
+        package mutating func end(_ result: Result<Response, any Error>, _ metrics: TransportMetrics?, at now: UInt64) {
             end = now
             switch result {
             case .success(let response):
@@ -60,12 +65,12 @@ enum ExchangeLog {
     }
 
     /// An event of the timeline.
-    struct Entry: Sendable {
+    package struct Entry: Sendable {
         var kind: Timeline.Kind
         var start: UInt64
         var end: UInt64?
         var detail: String
-        var attempt: Attempt?
+        package var attempt: Attempt?
         /// The identifier of another exchange.
         var related: UInt64?
         /// The error of a body or of a failure.
@@ -92,7 +97,7 @@ enum ExchangeLog {
     }
 
     /// The recorded data, as a value.
-    struct Record: Sendable {
+    package struct Record: Sendable {
         /// The request of the task, as it was before the interceptors.
         enum Source: Sendable {
             case encoded(EncodedRequest)
@@ -102,7 +107,7 @@ enum ExchangeLog {
         var source: Source?
         /// The request that was sent last.
         var sent: EncodedRequest?
-        var metrics = ServiceTaskMetrics()
+        package var metrics = ServiceTaskMetrics()
         /// The number of requests that were sent.
         var attempts = 0
         /// The attempt that was sent last, until the next one is sent.
@@ -124,7 +129,7 @@ enum ExchangeLog {
 
         /// All events in the order in which they began. An attempt without a result is not
         /// included.
-        var entries: [Entry] {
+        package var entries: [Entry] {
             var record = self
             record.closeAttempt()
             return record.events.sorted { $0.start < $1.start }

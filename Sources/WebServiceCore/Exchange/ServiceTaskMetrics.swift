@@ -45,7 +45,7 @@ public struct ServiceTaskMetrics: Sendable {
 
     /// The monotonic instant and the date of `resume()`, or of the first stage if the task was not
     /// resumed.
-    var origin: (instant: UInt64, date: Date)? { start == 0 ? nil : (start, wallStart) }
+    package var origin: (instant: UInt64, date: Date)? { start == 0 ? nil : (start, wallStart) }
 
     /// The monotonic instants at which the exchange began and ended.
     var exchange: (start: UInt64, end: UInt64)? { instants.0 == 0 || instants.1 == 0 ? nil : (instants.0, instants.1) }

@@ -100,7 +100,7 @@ extension Timeline: CustomStringConvertible {
         }.joined(separator: "\n")
     }
 
-    static func milliseconds(_ duration: Duration) -> String {
+    package static func milliseconds(_ duration: Duration) -> String {
         let tenths = Int64(clamping: Int((duration.inSeconds * 10_000).rounded()))
         return "\(tenths / 10).\(tenths % 10) ms"
     }

@@ -200,16 +200,18 @@ extension BaseURL {
     }
 }
 
-/// A relative reference, split into path and query. The fragment is dropped.
+/// A relative reference, split into path, query and fragment.
 struct Reference {
     let path: ArraySlice<UInt8>
     let query: ArraySlice<UInt8>?
+    let fragment: ArraySlice<UInt8>?
 
     init(_ text: ArraySlice<UInt8>) {
         let end = text.firstIndex(of: UInt8(ascii: "#")) ?? text.endIndex
         let mark = text[..<end].firstIndex(of: UInt8(ascii: "?"))
         path = text[..<(mark ?? end)]
         query = mark.map { text[($0 + 1)..<end] }
+        fragment = end < text.endIndex ? text[(end + 1)...] : nil
     }
 
     /// Writes the query, with illegal bytes percent-encoded, after the separator.

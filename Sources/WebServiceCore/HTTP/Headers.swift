@@ -83,6 +83,13 @@ public struct Headers: Sendable, Hashable {
         return all
     }
 
+    /// Returns the fields that satisfy a condition.
+    func filtered(_ isIncluded: (Field) -> Bool) -> Headers {
+        var filtered = self
+        filtered.fields.removeAll { !isIncluded($0) }
+        return filtered
+    }
+
     /// Returns all values of a field, in order and not joined.
     public func values(for name: Name) -> [String] {
         fields.filter { $0.name.equalsIgnoringASCIICase(name.rawValue) }.map(\.value)
@@ -196,9 +203,8 @@ extension Headers.Name {
 }
 
 extension Headers: RedactedReflectable {
-    /// The fields, with secret values redacted (``Redaction/standard``): safe to log.
+    /// The fields, without values that may be or contain a secret: safe to log.
     public var description: String {
-        fields.map { "\($0.name): \(Redaction.standard.value(ofHeader: $0.name, $0.value))".escapingControls }.joined(
-            separator: ", ")
+        fields.map { "\($0.name): \(Secrets.shown($0.value, of: $0.name))".escapingControls }.joined(separator: ", ")
     }
 }

@@ -30,7 +30,12 @@ package enum JSON {
             {
                 return value
             }
-            try checkDepth(of: data, maximum: decoder.assumesTopLevelDictionary ? maximumDepth - 1 : maximumDepth)
+            let text = try JSONParser.utf8(data)
+            let maximum = decoder.assumesTopLevelDictionary ? maximumDepth - 1 : maximumDepth
+            guard text.count <= maximum || !text.withUnsafeBytes({ exceeds(maximum, $0) }) else {
+                throw JSONParser.error("The text is nested deeper than \(maximum) levels.")
+            }
+            return try decoder.decode(type, from: text)
         }
         return try decoder.decode(type, from: data)
     }
@@ -74,42 +79,18 @@ package enum JSON {
         }
     }
 
-    private static func checkDepth(of data: Data, maximum: Int = maximumDepth) throws {
-        guard data.count > maximum, data.withUnsafeBytes({ exceeds(maximum, $0) }) else { return }
-        let message = "The text is nested deeper than \(maximum) levels."
-        throw DecodingError.dataCorrupted(DecodingError.Context(codingPath: [], debugDescription: message))
-    }
-
-    private static func exceeds(_ maximum: Int, _ bytes: UnsafeRawBufferPointer) -> Bool {
-        guard bytes.prefix(4).contains(0) || bytes.first == 0xFE || bytes.first == 0xFF else {
-            return exceeds(maximum, units: bytes)
-        }
-        // UTF-16 or UTF-32. All byte orders are tried, so that the result does not depend on how
-        // Foundation distinguishes them: text in one of them has no ASCII characters in another.
-        return [(2, 0), (2, 1), (4, 0), (4, 3)].contains { width, place in
-            let starts = stride(from: 0, through: bytes.count - width, by: width)
-            return exceeds(
-                maximum,
-                units: starts.lazy.map { start in
-                    (0..<width).allSatisfy { $0 == place || bytes[start + $0] == 0 } ? bytes[start + place] : 0x80
-                })
-        }
-    }
-
-    /// - Parameter units: The characters of the JSON text. A character outside ASCII is represented
-    ///   by any number of units from 0x80.
-    @inline(__always)
-    private static func exceeds(_ maximum: Int, units: some Sequence<UInt8>) -> Bool {
+    /// Returns whether a JSON text in UTF-8 has more than a number of levels.
+    private static func exceeds(_ maximum: Int, _ text: UnsafeRawBufferPointer) -> Bool {
         var depth = 0
         var isInString = false
         var isEscaped = false
-        for unit in units {
+        for byte in text {
             if isInString {
-                isInString = isEscaped || unit != UInt8(ascii: "\"")
-                isEscaped = !isEscaped && unit == UInt8(ascii: "\\")
+                isInString = isEscaped || byte != UInt8(ascii: "\"")
+                isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
                 continue
             }
-            switch unit {
+            switch byte {
             case UInt8(ascii: "\""): isInString = true
             case UInt8(ascii: "["), UInt8(ascii: "{"):
                 depth += 1

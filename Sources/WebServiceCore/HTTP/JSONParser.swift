@@ -14,12 +14,7 @@ struct JSONParser: ~Copyable {
     /// - Throws: `DecodingError.dataCorrupted` for a text that is not JSON, has more than 512
     ///   levels, or contains a number beyond the range of `Double`.
     static func value(from data: Data) throws(DecodingError) -> JSONValue {
-        var text = data
-        if let encoding = encoding(of: data) {
-            guard let string = String(data: data, encoding: encoding) else { throw error("The text is not Unicode.") }
-            text = Data(string.utf8)
-        }
-        let result = text.withUnsafeBytes { bytes -> Result<JSONValue, DecodingError> in
+        let result = try utf8(data).withUnsafeBytes { bytes -> Result<JSONValue, DecodingError> in
             var parser = JSONParser(bytes: bytes.bindMemory(to: UInt8.self))
             do throws(DecodingError) { return .success(try parser.parse()) } catch { return .failure(error) }
         }
@@ -28,6 +23,18 @@ struct JSONParser: ~Copyable {
 
     private init(bytes: UnsafeBufferPointer<UInt8>) {
         self.bytes = bytes
+    }
+
+    /// Returns a text in UTF-8.
+    ///
+    /// - Throws: `DecodingError.dataCorrupted` for a text that is not Unicode.
+    static func utf8(_ data: Data) throws(DecodingError) -> Data {
+        guard let encoding = encoding(of: data) else {
+            guard !data.prefix(4).contains(0) else { throw error("The text is not Unicode.") }
+            return data
+        }
+        guard let text = String(data: data, encoding: encoding) else { throw error("The text is not Unicode.") }
+        return Data(text.utf8)
     }
 
     /// Returns the encoding of a text by its byte order mark or the zeros between ASCII characters
@@ -43,7 +50,7 @@ struct JSONParser: ~Copyable {
         return isZero.starts(with: [false, true]) ? .utf16LittleEndian : nil
     }
 
-    private static func error(_ message: String) -> DecodingError {
+    static func error(_ message: String) -> DecodingError {
         .dataCorrupted(DecodingError.Context(codingPath: [], debugDescription: message))
     }
 

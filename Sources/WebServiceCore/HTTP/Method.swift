@@ -55,7 +55,7 @@ extension Request {
         /// A Boolean value that indicates whether a request with this method must not have a body.
         ///
         /// Such a body has no meaning (RFC 9110, section 9.3.1).
-        var forbidsBody: Bool {
+        package var forbidsBody: Bool {
             switch rawValue {
             case "GET", "HEAD", "TRACE": true
             default: false

@@ -98,12 +98,9 @@ extension Parameters: RandomAccessCollection {
 }
 
 extension Parameters: RedactedReflectable {
-    /// Names and values, with secret values redacted (``Redaction/standard``): safe to log.
+    /// Names and values, without values that may be or contain a secret: safe to log.
     public var description: String {
-        let redaction = Redaction.standard
-        let pairs = items.map {
-            "\($0.key): \(redaction.isSecret(key: $0.key) ? redaction.placeholder : $0.value.description)"
-        }
+        let pairs = items.map { "\($0.key): \(Secrets.shown($0.value.description, of: $0.key))" }
         return "[\(pairs.joined(separator: ", "))]".escapingControls
     }
 }

@@ -148,9 +148,7 @@ extension RedirectPolicy {
     /// illegal in a URL are percent-encoded later.
     private static func usable(_ location: String) -> String? {
         guard location.utf8.count <= Request.maximumHeaderValueLength else { return nil }
-        let isSpace: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
-        let text = String(
-            decoding: location.utf8.drop(while: isSpace).reversed().drop(while: isSpace).reversed(), as: UTF8.self)
+        let text = String(Substring(ASCII.trimmed(location.utf8)))
         let isClean = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F && $0 != "\u{FFFD}" }
         let isJoined = zip(text.utf8, text.utf8.dropFirst()).contains {
             $0 == UInt8(ascii: ",") && $1 == UInt8(ascii: " ")
@@ -203,12 +201,11 @@ extension Request {
         var survivors = Self.unboundFields
         if downloadsPart { survivors += ["range", "if-range"] }
         if !becomesGET, hasBody { survivors += ["content-type", "content-encoding"] }
-        next.headers = Headers(
-            headers.lazy.map { ($0.name, $0.value) }.filter { name, _ in
-                let name = name.asciiLowercased()
-                if crossesOrigins { return survivors.contains(name) }
-                return !becomesGET || !(name.hasPrefix("content-") || name == "digest" || name == "last-modified")
-            })
+        next.headers = headers.filtered { field in
+            let name = field.name.asciiLowercased()
+            if crossesOrigins { return survivors.contains(name) }
+            return !becomesGET || !(name.hasPrefix("content-") || name == "digest" || name == "last-modified")
+        }
         return next
     }
 }

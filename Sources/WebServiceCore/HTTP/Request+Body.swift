@@ -10,7 +10,7 @@ extension Request {
     /// A body is replayable if it can be sent again: by a retry, by a redirect with status 307 or
     /// 308, and after a credential refresh. Only ``stream(_:length:contentType:)`` is not.
     public struct Body: Sendable {
-        enum Content: Sendable {
+        package enum Content: Sendable {
             case none
             case data(Data, contentType: String?)
             case form(Parameters)
@@ -21,7 +21,7 @@ extension Request {
             indirect case invalid(WebServiceError)
         }
 
-        let content: Content
+        package let content: Content
 
         init(_ content: Content) {
             self.content = content

@@ -8,10 +8,7 @@ extension Request {
         ///   - fields: The fields. Those that every origin may receive are ignored.
         ///   - origins: The origins that may receive the fields.
         init(_ fields: Headers, origins: Set<Origin>) {
-            self.fields = Headers(
-                fields.lazy.map { ($0.name, $0.value) }.filter {
-                    !unboundFields.contains($0.0.asciiLowercased())
-                })
+            self.fields = fields.filtered { !unboundFields.contains($0.name.asciiLowercased()) }
             self.origins = origins
         }
 
@@ -49,7 +46,7 @@ extension Request {
         guard !boundFields.isEmpty else { return }
         let origin = url.flatMap(Origin.init)
         for bound in boundFields where !(origin.map(bound.origins.contains) ?? false) {
-            headers = Headers(headers.lazy.map { ($0.name, $0.value) }.filter { !bound.contains($0, $1) })
+            headers = headers.filtered { !bound.contains($0.name, $0.value) }
         }
     }
 }

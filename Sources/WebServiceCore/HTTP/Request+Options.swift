@@ -134,14 +134,6 @@ extension Request.Options {
         return options
     }
 
-    /// Sets all limits to those of other options.
-    mutating func setLimits(of other: Request.Options) {
-        (timeout, connectTimeout, expectsContinue) = (other.timeout, other.connectTimeout, other.expectsContinue)
-        (deadline, maximumResponseBytes) = (other.deadline, other.maximumResponseBytes)
-        (serviceDeadline, serviceMaximum) = (other.serviceDeadline, other.serviceMaximum)
-        isStreamed = other.isStreamed
-    }
-
     /// The idle timeout that applies.
     var idleTimeout: Duration { timeout ?? .seconds(60) }
 

@@ -97,7 +97,7 @@ public struct Request: Sendable {
     /// The `URLRequest` with properties beyond those above, such as a body stream.
     ///
     /// Setting ``content`` removes its body.
-    var template: URLRequest?
+    package var template: URLRequest?
 
     /// Creates a request for an absolute http or https URL.
     ///
@@ -205,12 +205,12 @@ extension Request {
     var encodesParametersInURL: Bool { parameterEncoding == .query || method.encodesParametersInURL }
 
     /// A Boolean value that indicates whether ``parameters`` are the body.
-    var parametersBelongInBody: Bool {
+    package var parametersBelongInBody: Bool {
         parameters?.isEmpty == false && !encodesParametersInURL && (parametersAreLast || content.isNone)
     }
 
     /// A Boolean value that indicates whether the body comes from a provider.
-    var hasBodyProvider: Bool {
+    package var hasBodyProvider: Bool {
         if case .provider = content.content { !parametersBelongInBody } else { false }
     }
 
@@ -221,7 +221,7 @@ extension Request {
 }
 
 extension Request.ParameterEncoding {
-    var contentType: String {
+    package var contentType: String {
         switch self {
         case .percent, .query: ContentType.formEncoded
         case .json: ContentType.json

@@ -7,7 +7,7 @@ struct TraceParent: Sendable, Equatable {
 
     /// Creates a sampled trace with a random identifier.
     init() {
-        traceID = Self.digits(.random(in: .min ... .max)) + Self.digits(.random(in: 1 ... .max))
+        traceID = UInt64.random(in: .min ... .max).hexadecimal + UInt64.random(in: 1 ... .max).hexadecimal
         flags = "01"
     }
 
@@ -30,16 +30,11 @@ struct TraceParent: Sendable, Equatable {
 
     /// Returns the field value of a new span.
     func startingSpan() -> String {
-        "00-\(traceID)-\(Self.digits(.random(in: 1 ... .max)))-\(flags)"
+        "00-\(traceID)-\(UInt64.random(in: 1 ... .max).hexadecimal)-\(flags)"
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool {
         (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
-    }
-
-    private static func digits(_ number: UInt64) -> String {
-        let digits = String(number, radix: 16)
-        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
     }
 }
 

@@ -13,15 +13,9 @@ struct URLReference {
     /// Splits a string (RFC 3986, appendix B). Every string is a reference of some kind.
     init(_ text: String) {
         let bytes = Array(text.utf8)
-        var rest = bytes[...]
-        if let mark = rest.firstIndex(of: UInt8(ascii: "#")) {
-            fragment = rest[(mark + 1)...]
-            rest = rest[..<mark]
-        }
-        if let mark = rest.firstIndex(of: UInt8(ascii: "?")) {
-            query = rest[(mark + 1)...]
-            rest = rest[..<mark]
-        }
+        let parts = Reference(bytes[...])
+        (query, fragment) = (parts.query, parts.fragment)
+        var rest = parts.path
         if let name = BaseURL.scheme(of: bytes) {
             scheme = name
             rest = rest[(name.endIndex + 1)...]

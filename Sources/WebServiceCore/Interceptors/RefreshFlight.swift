@@ -104,13 +104,12 @@ final class RefreshFlight: Sendable {
         _ flight: Int, _ limits: Limits, _ clock: TaskClock,
         refresh: @escaping @Sendable () async throws -> Credential?
     ) {
-        let limit = Limit { [self] in
+        let alarm = clock.schedule(after: limits.duration) { [self] in
             land(
                 flight,
                 .failure(WebServiceError(.authenticationFailed, "the refresh took longer than \(limits.duration)")),
                 at: clock.now)
         }
-        let alarm = clock.schedule(after: limits.duration, limit)
         let task = Task(executorPreference: clock.executor) { [self] in
             do {
                 let credential = try await refresh()
@@ -146,12 +145,6 @@ final class RefreshFlight: Sendable {
 
     private static func isCodeByte(_ byte: UInt8) -> Bool {
         (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "_")
-    }
-
-    private final class Limit: AlarmTarget {
-        private let body: @Sendable () -> Void
-        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
-        package func ring() { body() }
     }
 
     /// Completes the refresh in progress; the result of any other is ignored.

@@ -150,7 +150,7 @@ public struct RetryPolicy: Interceptor {
                 throw WebServiceError.bodyNotReplayable(request, after: result)
             case .wait(let pause, let why):
                 next.record(.retry, "\(reason), \(why)")
-                try await wait(pause, by: pauseClock, next.context)
+                try await next.context.pause(for: pause, by: pauseClock)
             }
             attempt += 1
         }
@@ -179,13 +179,6 @@ public struct RetryPolicy: Interceptor {
             self.duration = min(duration, .clamping(seconds: timeout.inSeconds * Double(max(attempts, 1))))
             reserve = timeout
         }
-    }
-
-    private func wait(_ pause: Duration, by clock: TaskClock, _ context: ExchangeContext) async throws {
-        let start = context.clock.now
-        try await clock.sleep(for: pause)
-        try Task.checkCancellation()
-        context.record(.wait, "", from: start)
     }
 
     private func reason(toRetry result: Result<Response, any Error>) -> String? {
@@ -263,10 +256,11 @@ extension RetryPolicy: ContinuationPolicy {
 extension ExchangeContext {
     /// Waits before a request, and records it.
     ///
+    /// - Parameter timer: The clock that measures the pause; `nil` for that of the exchange.
     /// - Throws: `CancellationError`.
-    func pause(for duration: Duration) async throws {
+    func pause(for duration: Duration, by timer: TaskClock? = nil) async throws {
         let start = clock.now
-        try await clock.sleep(for: duration)
+        try await (timer ?? clock).sleep(for: duration)
         try Task.checkCancellation()
         record(.wait, "", from: start)
     }

@@ -36,7 +36,7 @@ extension Descriptor {
         while filled < room.count {
             let rest = UnsafeMutableRawBufferPointer(rebasing: room[filled...])
             let more = try system("pread") {
-                pread(number, rest.baseAddress, rest.count, off_t(offset) + off_t(filled))
+                pread(number, rest.baseAddress, min(rest.count, 1 << 30), off_t(offset) + off_t(filled))
             }
             if more == 0 { break }
             filled += more
@@ -98,12 +98,6 @@ extension Descriptor {
     /// The number of names (hard links) of the file.
     borrowing func nameCount() throws(SystemFailure) -> Int {
         Int(clamping: try details().st_nlink)
-    }
-
-    fileprivate borrowing func details() throws(SystemFailure) -> stat {
-        var status = stat()
-        try system("fstat") { fstat(number, &status) }
-        return status
     }
 }
 

@@ -38,29 +38,26 @@ struct Descriptor: ~Copyable, Sendable {
         try system("close") { Self.closing(number) == -1 && errno != EINTR ? -1 : 0 }
     }
 
-    borrowing func status() throws(SystemFailure) -> FileStatus {
+    borrowing func details() throws(SystemFailure) -> stat {
         var status = stat()
         try system("fstat") { fstat(number, &status) }
-        return FileStatus(status)
+        return status
     }
 
-    /// Returns at most `count` bytes, fewer if the file ends earlier.
+    borrowing func status() throws(SystemFailure) -> FileStatus { FileStatus(try details()) }
+
+    /// Returns the first `count` bytes, fewer if the file ends earlier.
     borrowing func content(count: Int) throws(SystemFailure) -> Data {
         // The system may overcommit memory and terminate the process when it is used.
         let isPossible = count <= 1 << 30 || UInt64(count) <= ProcessInfo.processInfo.physicalMemory
         guard isPossible, let start = malloc(max(count, 1)) else { throw SystemFailure(call: "malloc", number: ENOMEM) }
-        var filled = 0
         do throws(SystemFailure) {
-            while filled < count {
-                let more = try system("read") { read(number, start + filled, min(count - filled, 1 << 30)) }
-                if more == 0 { break }
-                filled += more
-            }
+            let filled = try fill(UnsafeMutableRawBufferPointer(start: start, count: count), at: 0)
+            return Data(bytesNoCopy: start, count: filled, deallocator: .free)
         } catch {
             free(start)
             throw error
         }
-        return Data(bytesNoCopy: start, count: filled, deallocator: .free)
     }
 
     borrowing func append(_ bytes: Data) throws(SystemFailure) {

@@ -144,8 +144,6 @@ package struct Folder: ~Copyable, Sendable {
         if status.size > 1 << 20 {
             let head = try file.content(count: 64)
             guard isWhole(head, status.size) else { return (head, status) }
-            let number = file.number
-            try system("lseek") { lseek(number, 0, SEEK_SET) }
         }
         return (try file.content(count: status.size), status)
     }

@@ -21,11 +21,4 @@ final class UnlinkedFile: Sendable {
         }
         try system("unlink") { unlink(path) }
     }
-
-    /// Reads bytes at an offset.
-    ///
-    /// - Returns: The number of bytes read; 0 at the end of the file.
-    func read(into room: UnsafeMutableRawBufferPointer, at offset: Int) throws(SystemFailure) -> Int {
-        try system("pread") { pread(descriptor.number, room.baseAddress, room.count, off_t(offset)) }
-    }
 }

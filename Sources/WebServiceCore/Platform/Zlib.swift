@@ -9,14 +9,14 @@ import Glibc
 #endif
 
 /// The functions of the system's zlib, loaded when they are first used.
-struct Zlib: Sendable {
+package struct Zlib: Sendable {
     /// The structure `z_stream` of zlib.
-    struct Stream {
-        var input: UnsafePointer<UInt8>?
-        var inputCount: UInt32 = 0
+    package struct Stream {
+        package var input: UnsafePointer<UInt8>?
+        package var inputCount: UInt32 = 0
         var totalInput: CUnsignedLong = 0
-        var output: UnsafeMutablePointer<UInt8>?
-        var outputCount: UInt32 = 0
+        package var output: UnsafeMutablePointer<UInt8>?
+        package var outputCount: UInt32 = 0
         var totalOutput: CUnsignedLong = 0
         var message: UnsafePointer<CChar>?
         var state: UnsafeMutableRawPointer?
@@ -26,6 +26,8 @@ struct Zlib: Sendable {
         var dataType: CInt = 0
         var checksum: CUnsignedLong = 0
         var reserved: CUnsignedLong = 0
+
+        package init() {}
     }
 
     typealias Begin =
@@ -33,10 +35,10 @@ struct Zlib: Sendable {
             _ stream: UnsafeMutableRawPointer, _ level: CInt, _ method: CInt, _ windowBits: CInt, _ memoryLevel: CInt,
             _ strategy: CInt, _ version: UnsafePointer<CChar>, _ streamSize: CInt
         ) -> CInt
-    typealias Step = @Sendable @convention(c) (_ stream: UnsafeMutableRawPointer, _ flush: CInt) -> CInt
-    typealias End = @Sendable @convention(c) (_ stream: UnsafeMutableRawPointer) -> CInt
+    package typealias Step = @Sendable @convention(c) (_ stream: UnsafeMutableRawPointer, _ flush: CInt) -> CInt
+    package typealias End = @Sendable @convention(c) (_ stream: UnsafeMutableRawPointer) -> CInt
 
-    typealias BeginInflating =
+    package typealias BeginInflating =
         @Sendable @convention(c) (
             _ stream: UnsafeMutableRawPointer, _ windowBits: CInt, _ version: UnsafePointer<CChar>, _ streamSize: CInt
         ) -> CInt
@@ -44,9 +46,9 @@ struct Zlib: Sendable {
     let begin: Begin
     let step: Step
     let end: End
-    let beginInflating: BeginInflating
-    let inflate: Step
-    let endInflating: End
+    package let beginInflating: BeginInflating
+    package let inflate: Step
+    package let endInflating: End
 
     #if canImport(Darwin)
     private static let library = "/usr/lib/libz.dylib"
@@ -55,7 +57,7 @@ struct Zlib: Sendable {
     #endif
 
     /// The library of the system; `nil` if it is missing.
-    static let system = Zlib(library)
+    package static let system = Zlib(library)
 
     /// - Returns: `nil` if the library or one of its functions is missing.
     init?(_ library: String) {

@@ -137,9 +137,7 @@ extension FileStorage {
 
         /// Returns a new unique name.
         func temporary(_ key: StorageKey) -> String {
-            let digits = String(UInt64.random(in: .min ... .max), radix: 16)
-            return prefix + key.fileName + "." + String(repeating: "0", count: 16 - digits.count) + digits
-                + ".temporary"
+            "\(prefix)\(key.fileName).\(UInt64.random(in: .min ... .max).hexadecimal).temporary"
         }
 
         /// Returns the kind of a file with this name, or `nil` if it does not belong to the

@@ -52,13 +52,8 @@ public struct StorageKey: Sendable, Hashable {
     /// Different keys are very unlikely to have the same name; ``bytes`` distinguishes them.
     public var fileName: String {
         bytes.withUnsafeBytes { bytes in
-            Self.hexadecimal(XXHash64.hash(bytes)) + Self.hexadecimal(XXHash64.hash(bytes, seed: 1))
+            XXHash64.hash(bytes).hexadecimal + XXHash64.hash(bytes, seed: 1).hexadecimal
         }
-    }
-
-    private static func hexadecimal(_ value: UInt64) -> String {
-        let digits = String(value, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
     }
 }
 

@@ -24,17 +24,17 @@ package enum ASCII {
         !bytes.isEmpty && bytes.allSatisfy(isToken)
     }
 
-    static func isAlpha(_ byte: UInt8) -> Bool {
+    @inlinable package static func isAlpha(_ byte: UInt8) -> Bool {
         (byte | 0x20) >= UInt8(ascii: "a") && (byte | 0x20) <= UInt8(ascii: "z")
     }
 
-    static func isDigit(_ byte: UInt8) -> Bool {
+    @inlinable package static func isDigit(_ byte: UInt8) -> Bool {
         byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
     }
 
-    static func isAlphanumeric(_ byte: UInt8) -> Bool { isAlpha(byte) || isDigit(byte) }
+    @inlinable package static func isAlphanumeric(_ byte: UInt8) -> Bool { isAlpha(byte) || isDigit(byte) }
 
-    static func isSpaceOrTab(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+    @inlinable package static func isSpaceOrTab(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
     /// Returns whether all bytes are visible ASCII, which excludes the space.
     package static func isVisible(_ bytes: some Collection<UInt8>) -> Bool {
@@ -47,12 +47,12 @@ package enum ASCII {
         bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
     }
 
-    static func lowercased(_ byte: UInt8) -> UInt8 {
+    @inlinable package static func lowercased(_ byte: UInt8) -> UInt8 {
         byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
     }
 
     /// Returns bytes as a string with A–Z in lower case.
-    static func lowercased(_ bytes: some Collection<UInt8>) -> String {
+    package static func lowercased(_ bytes: some Collection<UInt8>) -> String {
         String(decoding: bytes.map { lowercased($0) }, as: UTF8.self)
     }
 
@@ -90,7 +90,7 @@ package enum ASCII {
     }
 
     /// Returns the value of a hexadecimal digit, or `nil` for any other byte.
-    static func hexValue(_ byte: UInt8) -> UInt8? {
+    package static func hexValue(_ byte: UInt8) -> UInt8? {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
         case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
@@ -114,9 +114,17 @@ extension StringProtocol {
     }
 }
 
+extension UInt64 {
+    /// The number as 16 hexadecimal digits in lower case.
+    package var hexadecimal: String {
+        let digits = String(self, radix: 16)
+        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+    }
+}
+
 extension Collection<UInt8> {
     /// Returns whether a short sequence of bytes occurs in this collection.
-    func holds(_ part: some Collection<UInt8>) -> Bool {
+    package func holds(_ part: some Collection<UInt8>) -> Bool {
         guard let first = part.first else { return true }
         var rest = self[...]
         while let start = rest.firstIndex(of: first) {

@@ -1,5 +1,5 @@
 /// An optional value on the heap, for a large value that is copied more often than it is read.
-@propertyWrapper struct Boxed<Value: Sendable>: Sendable {
+@propertyWrapper package struct Boxed<Value: Sendable>: Sendable {
     private final class Box: Sendable {
         let value: Value
 
@@ -10,11 +10,11 @@
 
     private var box: Box?
 
-    init(wrappedValue: Value?) {
+    package init(wrappedValue: Value?) {
         box = wrappedValue.map(Box.init)
     }
 
-    var wrappedValue: Value? {
+    package var wrappedValue: Value? {
         get { box?.value }
         set { box = newValue.map(Box.init) }
     }

@@ -38,8 +38,8 @@ package enum MediaType {
 }
 
 /// The supported charsets of bodies.
-enum Charset {
-    static func encoding(named name: String) -> String.Encoding? {
+package enum Charset {
+    package static func encoding(named name: String) -> String.Encoding? {
         switch name.asciiLowercased() {
         case "utf-8", "utf8": .utf8
         case "us-ascii", "ascii": .ascii

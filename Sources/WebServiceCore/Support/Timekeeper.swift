@@ -99,6 +99,11 @@ package struct TaskClock: Sendable {
         }
     }
 
+    /// Calls a closure once, on any thread, when the delay has passed, and retains it until then.
+    package func schedule(after delay: Duration, _ body: @escaping @Sendable () -> Void) -> Alarm {
+        schedule(after: delay, AlarmClosure(body))
+    }
+
     package func cancel(_ alarm: Alarm) {
         if let injected { injected.cancel(alarm) } else { SystemAlarms.cancel(alarm) }
     }
@@ -109,6 +114,15 @@ package struct TaskClock: Sendable {
     package var isInjected: Bool { injected != nil }
 
     var work: WorkCount? { injected?.work }
+}
+
+/// A closure that is called when an alarm fires.
+private final class AlarmClosure: AlarmTarget {
+    private let body: @Sendable () -> Void
+
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+
+    func ring() { body() }
 }
 
 /// The alarms of the system clock, distributed over a few shards.

@@ -12,6 +12,12 @@ extension SessionTask {
         public let request: Request
     }
 
+    /// The events recorded so far. Handlers are included only if ``recordHandlers()`` was called.
+    public var timeline: Timeline { record.timeline }
+
+    /// The record of the exchange.
+    package var record: ExchangeLog.Record { context.record }
+
     /// The state, the metrics, the progress and the request, read in one step.
     public var status: Status {
         shared.withLock { state in

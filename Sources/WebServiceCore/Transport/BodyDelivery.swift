@@ -253,7 +253,7 @@ package final class BodyDelivery: Sendable {
         try withUnsafeTemporaryAllocation(byteCount: min(range.count, 64 << 10), alignment: 16) { room in
             let count: Int
             do throws(SystemFailure) {
-                count = try file.read(into: room, at: range.lowerBound)
+                count = try file.descriptor.fill(room, at: Int64(range.lowerBound))
                 guard count > 0 else { throw SystemFailure.shortRead }
             } catch {
                 throw error.error(.storage, "the body cannot be read from a temporary file")

@@ -3,7 +3,7 @@
 extension WebService {
     /// Unavailable: a logger is an observer.
     @available(*, unavailable, message: "add .log { … } to observers")
-    public var logger: ExchangeLogger? {
+    public var logger: (any Observer)? {
         get { nil }
         set {}
     }

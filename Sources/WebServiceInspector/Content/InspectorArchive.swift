@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceDiagnostics
 
 /// The exchanges as an HTTP archive (HAR 1.2), without secrets.
 struct InspectorArchive {

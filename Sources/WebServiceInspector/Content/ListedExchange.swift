@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceDiagnostics
 
 /// The changes of the list since an earlier version.
 struct ExchangeChanges: Encodable {

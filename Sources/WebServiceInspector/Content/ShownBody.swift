@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceDiagnostics
 
 /// A body without secrets: text, an image, or the reason why it is not shown.
 struct ShownBody: Encodable {

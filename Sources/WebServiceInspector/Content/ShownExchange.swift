@@ -1,4 +1,5 @@
 import WebServiceCore
+import WebServiceDiagnostics
 
 /// The details of an exchange, without secrets.
 struct ShownExchange: Encodable {

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceDiagnostics
 import WebServiceMocking
 
 /// The responses of the inspector to the requests of a browser.

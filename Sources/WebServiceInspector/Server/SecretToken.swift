@@ -1,3 +1,5 @@
+import WebServiceCore
+
 /// 32 random bytes in hexadecimal, as a part of a URL.
 struct SecretToken: Sendable {
     let text: String
@@ -9,10 +11,7 @@ struct SecretToken: Sendable {
     /// Returns random words of 64 bits in hexadecimal.
     static func random(words: Int) -> String {
         var generator = SystemRandomNumberGenerator()
-        return (0..<words).map { _ in
-            let digits = String(generator.next(), radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
-        }.joined()
+        return (0..<words).map { _ in generator.next().hexadecimal }.joined()
     }
 
     /// Returns whether a string is the token, in a time that only depends on the length of the

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceDiagnostics
 
 /// Records the last exchanges of services within limits, and notifies the pages of changes.
 final class ExchangeStore: Observer {

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceDiagnostics
 
 /// Replaces the secrets of exchanges by placeholders that are equal for equal secrets.
 ///

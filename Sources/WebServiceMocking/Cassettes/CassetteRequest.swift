@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceDiagnostics
 
 /// A request in the form in which it is compared with those of a cassette: without secrets.
 struct CassetteRequest {

@@ -1,5 +1,6 @@
 public import Foundation
 public import WebServiceCore
+public import WebServiceDiagnostics
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

@@ -82,7 +82,7 @@ final class MockDataTask: DataTask, AlarmTarget {
         do {
             let sent = try send()
             outcome = sent.outcome
-            schedule(after: sent.timeout, self)
+            cancelAtEnd(clock.schedule(after: sent.timeout, self))
         } catch {
             outcome = { Outcome(result: (nil, nil, error)) }
         }
@@ -90,17 +90,12 @@ final class MockDataTask: DataTask, AlarmTarget {
             guard state == .running else { return }
             let outcome = outcome()
             guard outcome.delay > .zero else { return deliver(outcome) }
-            schedule(after: outcome.delay, DelayedOutcome(task: self, outcome: outcome))
+            cancelAtEnd(clock.schedule(after: outcome.delay) { [self] in clock.async { [self] in deliver(outcome) } })
         }
     }
 
-    private func schedule(after delay: Duration, _ target: any AlarmTarget) {
-        let alarm = clock.schedule(after: delay, target)
+    private func cancelAtEnd(_ alarm: Alarm) {
         if !shared.withLock({ $0.watch(alarm) }) { clock.cancel(alarm) }
-    }
-
-    fileprivate func deliver(inBackground outcome: Outcome) {
-        clock.async { [self] in deliver(outcome) }
     }
 
     private func deliver(_ outcome: Outcome) {
@@ -169,18 +164,6 @@ final class MockDataTask: DataTask, AlarmTarget {
         body?.cancel()
         return completion
     }
-}
-
-/// Delivers the result of a task when its delay has passed.
-private final class DelayedOutcome: AlarmTarget {
-    private let task: MockDataTask
-    private let outcome: MockDataTask.Outcome
-
-    init(task: MockDataTask, outcome: MockDataTask.Outcome) {
-        (self.task, self.outcome) = (task, outcome)
-    }
-
-    func ring() { task.deliver(inBackground: outcome) }
 }
 
 /// The bytes of a body that is delivered as a whole.

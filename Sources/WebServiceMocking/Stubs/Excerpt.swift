@@ -1,4 +1,5 @@
 import WebServiceCore
+import WebServiceDiagnostics
 
 /// The spelling of values in the explanation of a mismatch: one line, short, and without secrets.
 enum Excerpt {

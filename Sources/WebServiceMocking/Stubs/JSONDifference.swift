@@ -1,4 +1,5 @@
 import WebServiceCore
+import WebServiceDiagnostics
 
 /// The first difference between an expected JSON value and a received one that may contain more.
 ///

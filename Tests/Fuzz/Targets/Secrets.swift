@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import WebServiceCore
+@testable import WebServiceDiagnostics
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

@@ -4,16 +4,8 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("Timeline and HTTP archive", .permit)
+@Suite("Timeline", .permit)
 struct TimelineTests {
-    private func archive(_ task: SessionTask) throws -> [[String: Any]] {
-        let json = try JSONSerialization.jsonObject(with: task.httpArchive()) as? [String: Any]
-        let log = try #require(json?["log"] as? [String: Any])
-        #expect(log["version"] as? String == "1.2")
-        #expect((log["creator"] as? [String: Any])?["name"] as? String == "WebService")
-        return try #require(log["entries"] as? [[String: Any]])
-    }
-
     @Test("The timeline of a simple exchange has one attempt and, on request, its handlers")
     func plain() async throws {
         let task = WebService.make(HandSession(text: "{}"), timekeeper: nil).GET("/x?token=canary").recordHandlers()
@@ -51,33 +43,6 @@ struct TimelineTests {
         #expect(!timeline.description.contains("canary"))
     }
 
-    @Test("An HTTP archive contains every request and response and no secret", .covers("C-66"))
-    func archiveOfSecrets() async throws {
-        let session = ScriptedSession([
-            .status(302, headers: ["Location": "/v1/y?access_token=canary-location", "Set-Cookie": "s=canary-cookie"]),
-            .status(200, headers: ["X-Api-Key": "canary-key", "Content-Type": "text/plain"], body: "canary-body"),
-        ])
-        let service = WebService.make(session, timekeeper: nil)
-        let task = service.GET("/x?api_key=canary-query&page=2").setHeaders([
-            "Authorization": "canary-auth", "Accept": "a/b",
-        ]).data()
-        _ = try await task.value
-        let entries = try archive(task.task)
-        #expect(entries.count == 2)
-        let text = String(decoding: task.task.httpArchive(), as: UTF8.self)
-        #expect(!text.contains("canary"))
-        let request = try #require(entries[0]["request"] as? [String: Any])
-        #expect(request["url"] as? String == "https://h/v1/x?api_key=[redacted]&page=2")
-        #expect((request["queryString"] as? [[String: String]])?.last == ["name": "page", "value": "2"])
-        #expect((request["headers"] as? [[String: String]])?.contains(["name": "Accept", "value": "a/b"]) == true)
-        let response = try #require(entries[1]["response"] as? [String: Any])
-        #expect(response["status"] as? Int == 200)
-        #expect(response["bodySize"] as? Int == 11)
-        for key in ["startedDateTime", "time", "request", "response", "cache", "timings"] {
-            #expect(entries.allSatisfy { $0[key] != nil }, "\(key)")
-        }
-    }
-
     @Test("A timeline contains a failed attempt with the code of its error")
     func failed() async throws {
         let task = WebService.make(ScriptedSession([.error(.networkConnectionLost)]), timekeeper: nil).GET("/x").data()
@@ -86,8 +51,6 @@ struct TimelineTests {
         #expect(event.kind == .attempt)
         #expect(event.status == nil)
         #expect(event.detail == "URLError -1005")
-        let entry = try #require(try archive(task.task).first)
-        #expect(entry["comment"] as? String == "URLError -1005")
     }
 
     // MARK: Start time
@@ -121,9 +84,6 @@ struct TimelineTests {
         let start = try #require(task.metrics.fetchStart)
         #expect(abs(start.timeIntervalSince(date) - 5) < 0.001)
         #expect(task.metrics.responseTime == .zero)
-        let archived = try #require(try archive(task).first?["startedDateTime"] as? String)
-        let parsed = try Date.ISO8601FormatStyle(includingFractionalSeconds: true).parse(archived)
-        #expect(abs(parsed.timeIntervalSince(date) - 5) < 0.01)
     }
 
     @Test("An exchange without an attempt has the date of its resume, and its times are relative to it")

@@ -282,8 +282,6 @@ import Testing
         }
         let json = "application/json"
         #expect(types == [json, json, json, "a/b", "application/octet-stream", "c/d", nil])
-        let text = tasks[0].request.curlDescription()
-        #expect(text.contains("Content-Type: application/json"))
     }
 
     @Test("A Content-Type field overrides the media type of the body, regardless of order and case", .covers("M-10"))

@@ -84,20 +84,6 @@ func expectFailure<Value>(
 }
 
 extension Request {
-    /// Returns a valid request.
-    static func make(_ method: Method = .GET, _ url: String = "https://h/v1") -> Request {
-        Request(method, url: url)
-    }
-
-    /// Returns a valid request with the changes of the test.
-    static func make(_ method: Method = .GET, _ url: String = "https://h/v1", _ change: (inout Request) throws -> Void)
-        rethrows -> Request
-    {
-        var request = Request(method, url: url)
-        try change(&request)
-        return request
-    }
-
     /// Returns the query without the question mark, or `nil` if the URL has no query.
     func encodedQuery() throws -> String? {
         let url = try encode().url

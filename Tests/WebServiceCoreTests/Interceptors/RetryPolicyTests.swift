@@ -4,40 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-/// A session that returns scripted responses in order and repeats the last one.
-final class ScriptedSession: Session {
-    enum Answer: Sendable {
-        case status(Int, headers: [String: String] = [:], body: String = "")
-        case error(URLError.Code)
-    }
-
-    let hand: HandSession
-
-    init(_ answers: [Answer]) {
-        let position = Collected<Int>()
-        hand = HandSession { exchange in
-            position.add(1)
-            let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
-            switch answers[min(position.values.count, answers.count) - 1] {
-            case .status(let status, let headers, let body):
-                let response = HTTPURLResponse(
-                    url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers)
-                exchange.completion(Data(body.utf8), response, nil)
-            case .error(let code):
-                exchange.completion(nil, nil, URLError(code))
-            }
-        }
-    }
-
-    var sent: [URLRequest] { hand.exchanges.values.map(\.request.urlRequestValue) }
-
-    func dataTask(
-        request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
-    ) -> any DataTask {
-        hand.dataTask(request: request, completion: completion)
-    }
-}
-
 @Suite("RetryPolicy", .permit)
 struct RetryPolicyTests {
     private let pauses = Collected<Duration>()

@@ -26,9 +26,6 @@ struct SessionTaskStatusTests {
         #expect(status.request.url == typed.request.url)
         #expect(typed.request.headers["X-A"] == "1")
         #expect(typed.timeline.events.map(\.kind) == [.attempt])
-        let archive = try #require(
-            try JSONSerialization.jsonObject(with: typed.httpArchive()) as? [String: [String: Any]])
-        #expect((archive["log"]?["entries"] as? [Any])?.count == 1)
     }
 
     @Test("A response decodes its body, and an empty or unexpected body is an error that names the reason")

@@ -92,30 +92,24 @@ private final class OpenFile {
 
     /// Fills the buffer.
     func read(_ room: UnsafeMutableRawBufferPointer, at offset: Int) throws(WebServiceError) {
-        var filled = 0
-        while filled < room.count, let start = room.baseAddress {
-            let more: Int
-            do throws(SystemFailure) {
-                more = try system("pread") {
-                    pread(descriptor.number, start + filled, min(room.count - filled, 1 << 30), off_t(offset + filled))
-                }
-            } catch {
-                throw BodySource.File.unreadable(described.owner, described.path, error)
-            }
-            guard more > 0 else { throw changed }
-            filled += more
+        let isWhole = try readable { () throws(SystemFailure) in
+            try descriptor.fill(room, at: Int64(offset)) == room.count
         }
+        guard isWhole else { throw changed }
         try check()
     }
 
     private func check() throws(WebServiceError) {
-        let status: FileStatus
+        let status = try readable { () throws(SystemFailure) in try descriptor.status() }
+        guard status == described.status else { throw changed }
+    }
+
+    private func readable<Value>(_ read: () throws(SystemFailure) -> Value) throws(WebServiceError) -> Value {
         do throws(SystemFailure) {
-            status = try descriptor.status()
+            return try read()
         } catch {
             throw BodySource.File.unreadable(described.owner, described.path, error)
         }
-        guard status == described.status else { throw changed }
     }
 
     private var changed: WebServiceError {

@@ -4,7 +4,7 @@ package import Foundation
 ///
 /// A ``BodyReader`` reads it.
 package struct BodySource: Sendable {
-    enum Piece: Sendable {
+    package enum Piece: Sendable {
         case bytes(Data)
         case file(File)
 
@@ -17,14 +17,14 @@ package struct BodySource: Sendable {
     }
 
     /// A regular file, with the status it had when the request was encoded.
-    struct File: Sendable {
-        let path: String
+    package struct File: Sendable {
+        package let path: String
         /// The name of the owner of the file in error messages.
         let owner: String
         let status: FileStatus
     }
 
-    let pieces: [Piece]
+    package let pieces: [Piece]
 
     /// The size of the body in bytes.
     package let count: Int
@@ -48,7 +48,7 @@ package struct BodySource: Sendable {
     }
 
     /// The whole body if it consists only of bytes in memory; otherwise `nil`.
-    var bytes: Data? {
+    package var bytes: Data? {
         guard pieces.count == 1, case .bytes(let data)? = pieces.first else { return nil }
         return data
     }

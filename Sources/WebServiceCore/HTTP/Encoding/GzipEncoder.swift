@@ -1,7 +1,7 @@
-import Foundation
+package import Foundation
 
 /// An encoder of gzip (RFC 1952) that uses the system's zlib. Confined to one task.
-final class GzipEncoder {
+package final class GzipEncoder {
     private let zlib: Zlib
     private let stream: UnsafeMutablePointer<Zlib.Stream>
 
@@ -18,7 +18,7 @@ final class GzipEncoder {
     /// - Parameter isDeflate: A Boolean value that indicates whether the format is that of the
     ///   content coding `deflate`.
     /// - Throws: ``WebServiceError/Code/encoding`` if zlib is missing or has no memory.
-    init(_ zlib: Zlib? = .system, isDeflate: Bool = false) throws(WebServiceError) {
+    package init(_ zlib: Zlib? = .system, isDeflate: Bool = false) throws(WebServiceError) {
         guard let zlib else {
             throw WebServiceError(.encoding, "the body cannot be compressed, because the library zlib is missing")
         }
@@ -46,7 +46,7 @@ final class GzipEncoder {
     }
 
     /// Returns the last encoded bytes, which end with those of a chunk.
-    func finish(with chunk: Data = Data()) throws(WebServiceError) -> Data {
+    package func finish(with chunk: Data = Data()) throws(WebServiceError) -> Data {
         try run(chunk, Self.finish)
     }
 

@@ -79,7 +79,7 @@ struct CacheSelection: Sendable, Hashable {
     }
 
     private static func isCredential(_ name: String, of request: Request) -> Bool {
-        request.credentialFields.contains(Headers.Name(name)) || Redaction.standard.mayBeSecret(header: name)
+        request.credentialFields.contains(Headers.Name(name)) || Secrets.mayBeNamed(by: name)
     }
 
     private static func fingerprint(

@@ -56,12 +56,12 @@ extension CachedResponse {
         let news = response.headers
         guard news.allSatisfy(Self.canBeWritten) else { return nil }
         let kept: Set<Headers.Name> = ["Content-Length", "Content-Encoding", "Content-Range"]
-        let added = Self.stored(news, responseTime).filter { !kept.contains(Headers.Name($0.name)) }
+        let added = Self.stored(news, responseTime).filtered { !kept.contains(Headers.Name($0.name)) }
         let replaced = Set(added.map { Headers.Name($0.name) }).union(["Age"])
         var updated = self
-        let fields = headers.filter { !replaced.contains(Headers.Name($0.name)) } + added
         // The received directives may name other fields that must not be stored.
-        updated.headers = Self.stored(Headers(fields.map { ($0.name, $0.value) }), responseTime)
+        updated.headers = Self.stored(
+            headers.filtered { !replaced.contains(Headers.Name($0.name)) }.adding(added), responseTime)
         updated.requestTime = requestTime
         updated.responseTime = responseTime
         return updated
@@ -73,7 +73,7 @@ extension CachedResponse {
         let control = CacheControl(headers.values(for: .cacheControl))
         let named = headers.values(for: "Connection").flatMap(CacheControl.names) + control.fields("no-cache")
         let dropped = connectionFields.union(named.map { Headers.Name($0) })
-        var stored = Headers(headers.filter { !dropped.contains(Headers.Name($0.name)) }.map { ($0.name, $0.value) })
+        var stored = headers.filtered { !dropped.contains(Headers.Name($0.name)) }
         if stored["Date"] == nil { stored["Date"] = HTTPDate.text(responseTime) }
         return stored
     }
@@ -124,11 +124,10 @@ extension CachedResponse {
     func notModified(url: String, at now: Date) -> Response? {
         var response = self
         response.status = 304
-        response.headers = Headers(
-            headers.filter { field in
-                let name = field.name.asciiLowercased()
-                return !name.hasPrefix("content-") || name == "content-location"
-            }.map { ($0.name, $0.value) })
+        response.headers = headers.filtered { field in
+            let name = field.name.asciiLowercased()
+            return !name.hasPrefix("content-") || name == "content-location"
+        }
         return response.response(url: url, hasBody: false, at: now)
     }
 

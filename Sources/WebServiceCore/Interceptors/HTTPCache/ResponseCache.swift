@@ -39,7 +39,7 @@ import FoundationNetworking
 ///
 /// Stored responses are never shared between accounts. If `account` returns `nil`, a stored
 /// response is returned only for requests with the same credentials and the same other fields:
-/// - Credentials are all fields that ``Redaction/standard`` treats as secret, such as
+/// - Credentials are all fields whose names resemble the name of a credential, such as
 ///   `Authorization` and `X-Api-Key`, those set by an ``Authentication``, and cookies, also those
 ///   that the service's cookie jar adds after the cache.
 /// - Other fields are all except `Accept`, `Accept-Charset`, `Accept-Encoding`, `Accept-Language`,

@@ -12,7 +12,7 @@ extension SessionTask {
     ///
     /// A body that cannot be decoded fails with ``WebServiceError/Code/decoding``. Its message
     /// contains the coding path, its underlying error is that of the decoder, and the body is
-    /// available (``WebServiceError/bodySnippet``). For a type whose conformance to `Decodable` is
+    /// available (``WebServiceError/body``). For a type whose conformance to `Decodable` is
     /// isolated to the main actor, see ``decode(onMain:)``.
     ///
     /// - Parameters:

@@ -1,0 +1,46 @@
+/// Decides which names and values may be secret, for descriptions and for the separation of
+/// accounts.
+///
+/// Errs on the side of a secret: a harmless value that is not shown is better than a credential
+/// that is. `WebServiceDiagnostics` finds the secrets within a value.
+enum Secrets {
+    /// The replacement for a value that may be secret.
+    static let placeholder = "[redacted]"
+
+    /// Returns whether any part of a name, or of a value, resembles the name of a credential.
+    ///
+    /// Only ASCII letters and digits are compared, without regard to case.
+    static func mayBeNamed(by text: String) -> Bool {
+        let plain = ASCII.lowercased(text.utf8.filter(ASCII.isAlphanumeric))
+        return fragments.contains { plain.utf8.holds($0.utf8) }
+    }
+
+    private static let fragments = [
+        "accesskey", "apikey", "artapi", "assertion", "auth", "bearer", "code", "connectionstring", "connstr",
+        "cookie", "credential", "csrf", "cvc", "cvv", "dpop", "dockerconfig", "hmac", "jwt", "key", "mfa", "mnemonic",
+        "otp", "pass", "phrase", "pin", "psk", "pswd", "pw", "saml", "secret", "sess", "sid", "sig", "ssn", "ticket",
+        "token", "verifier", "wresult", "xsrf",
+    ]
+
+    /// Returns a value, or the placeholder if it may be secret or contain a secret: by its name, or
+    /// because it contains user information, the name of a credential, the URL of a webhook, an
+    /// escape sequence, or a word that looks random.
+    static func shown(_ value: String, of name: String) -> String {
+        let bytes = value.utf8
+        let isSecret =
+            mayBeNamed(by: name) || bytes.contains { "@%\\".utf8.contains($0) } || mayBeNamed(by: value)
+            || bytes.holds("hook".utf8) || bytes.split { !isWordByte($0) }.contains(where: looksRandom)
+        return isSecret ? placeholder : value
+    }
+
+    private static func isWordByte(_ byte: UInt8) -> Bool {
+        ASCII.isAlphanumeric(byte) || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
+    }
+
+    /// Returns whether a word is long and contains digits and letters of both cases, as tokens do.
+    private static func looksRandom(_ word: Substring.UTF8View) -> Bool {
+        word.count >= 16 && word.contains(where: ASCII.isDigit)
+            && word.contains { ASCII.isAlpha($0) && $0 & 0x20 == 0 }
+            && word.contains { ASCII.isAlpha($0) && $0 & 0x20 != 0 }
+    }
+}

@@ -1,0 +1,160 @@
+public import Foundation
+public import WebServiceCore
+
+/// An observer that writes every request of a service to one HTTP archive (HAR 1.2).
+///
+/// ```swift
+/// service.observers = [try .archive(to: folder.appendingPathComponent("session.har"))]
+/// ```
+/// The file can be opened with the developer tools of a browser. It is complete after each entry,
+/// also if the process ends. Entries are written in the background, in the order in which the
+/// requests ended. Secret header fields, query values and values in bodies are redacted. The
+/// memory is bounded: while 256 entries wait to be written, further ones are omitted, and so are
+/// those beyond ``maximumBytes`` or after the disk is full. The archive contains their number.
+public final class ArchiveObserver: Observer {
+    /// The maximum size of the file in bytes.
+    public let maximumBytes: Int
+
+    private let bodyLimit: Int
+    private let entries: AsyncStream<Entry>.Continuation
+    private let state = Mutex(State())
+
+    private struct State {
+        /// The requests in flight, by the identifier of the exchange.
+        var started: [UInt64: (request: EncodedRequest, start: UInt64)] = [:]
+        /// The number of entries that wait to be written.
+        var pending = 0
+        var omitted = 0
+        /// The callers that wait until all entries are written.
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private struct Entry: Sendable {
+        let attempt: ExchangeLog.Attempt
+        let date: Date
+        let bodies: HTTPArchive.Bodies
+    }
+
+    private static let maximumPending = 256
+
+    /// Creates an observer that writes to a file, which it replaces.
+    ///
+    /// - Parameters:
+    ///   - file: The file. New files are accessible only to the user (0600).
+    ///   - bodyLimit: The maximum number of bytes of each body to include; larger bodies, and those
+    ///     that cannot be redacted, are omitted. Defaults to 0: no bodies, only their sizes.
+    ///   - maximumBytes: The maximum size of the file. Defaults to 100 MiB.
+    ///   - redaction: The rules for secrets. Defaults to ``Redaction/standard``.
+    /// - Throws: The error of the file system.
+    public init(
+        file: URL, bodyLimit: Int = 0, maximumBytes: Int = 100 << 20, redaction: Redaction = .standard
+    ) throws {
+        self.bodyLimit = bodyLimit
+        self.maximumBytes = maximumBytes
+        let attributes: [FileAttributeKey: Any] = [.posixPermissions: 0o600]
+        _ = FileManager.default.createFile(atPath: file.path, contents: nil, attributes: attributes)
+        let handle = try FileHandle(forWritingTo: file)
+        let start = HTTPArchive.start
+        try handle.write(contentsOf: start + HTTPArchive.end())
+        let stream: AsyncStream<Entry>
+        (stream, entries) = AsyncStream.makeStream()
+        Task(executorPreference: HandlerPool.shared) { [weak self] in
+            let archive = HTTPArchive(redaction)
+            var (position, isFirst) = (UInt64(start.count), true)
+            for await entry in stream {
+                var text = isFirst ? Data() : HTTPArchive.separator
+                text += archive.entry(entry.attempt, (0, entry.date), entry.bodies)
+                let end = HTTPArchive.end(omitted: self?.state.withLock { $0.omitted } ?? 0)
+                let length = UInt64(text.count + end.count)
+                let isWritten = position + length <= maximumBytes && Self.write(text + end, to: handle, at: position)
+                if isWritten { (position, isFirst) = (position + UInt64(text.count), false) }
+                let omitted = self?.didWrite(isWritten) ?? 0
+                if !isWritten { _ = Self.write(HTTPArchive.end(omitted: omitted), to: handle, at: position) }
+                self?.didFinish()
+            }
+            try? handle.close()  // every entry was written
+        }
+    }
+
+    deinit {
+        entries.finish()
+    }
+
+    /// Writes text at a position, and removes what follows.
+    private static func write(_ text: Data, to handle: FileHandle, at position: UInt64) -> Bool {
+        do {
+            try handle.seek(toOffset: position)
+            try handle.write(contentsOf: text)
+            try handle.truncate(atOffset: position + UInt64(text.count))
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// - Returns: The number of requests that are not in the archive.
+    private func didWrite(_ isWritten: Bool) -> Int {
+        state.withLock { state in
+            if !isWritten { state.omitted += 1 }
+            return state.omitted
+        }
+    }
+
+    private func didFinish() {
+        let waiters = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            state.pending -= 1
+            guard state.pending == 0 else { return [] }
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    /// Waits until the requests that have ended so far are written.
+    ///
+    /// Call it before a program exits.
+    public func finish() async {
+        await withCheckedContinuation { continuation in
+            let isDone = state.withLock { state in
+                if state.pending > 0 { state.waiters.append(continuation) }
+                return state.pending == 0
+            }
+            if isDone { continuation.resume() }
+        }
+    }
+
+    /// Adds a request that has ended to the archive.
+    public func observe(_ event: ExchangeEvent) {
+        switch event.kind {
+        case .attemptStarted(_, let request):
+            let replaced = state.withLock {
+                $0.started.updateValue((request, event.nanoseconds), forKey: event.exchange.id)
+            }
+            withExtendedLifetime(replaced) {}
+        case .attemptEnded(_, let result, let metrics):
+            let (started, isAccepted) = state.withLock { state in
+                let started = state.started.removeValue(forKey: event.exchange.id)
+                let isAccepted = started != nil && state.pending < Self.maximumPending
+                if isAccepted { state.pending += 1 } else if started != nil { state.omitted += 1 }
+                return (started, isAccepted)
+            }
+            guard let started, isAccepted else { return }
+            var attempt = ExchangeLog.Attempt(request: started.request, start: started.start)
+            attempt.end(result, metrics, at: event.nanoseconds)
+            let bodies = HTTPArchive.Bodies(started.request, result, limit: bodyLimit)
+            entries.yield(Entry(attempt: attempt, date: event.exchange.date, bodies: bodies))
+        default: break
+        }
+    }
+}
+
+extension Observer where Self == ArchiveObserver {
+    /// Returns an observer that writes every request to an HTTP archive; see ``ArchiveObserver``.
+    ///
+    /// - Throws: The error of the file system.
+    public static func archive(
+        to file: URL, bodyLimit: Int = 0, maximumBytes: Int = 100 << 20, redaction: Redaction = .standard
+    ) throws -> ArchiveObserver {
+        try ArchiveObserver(file: file, bodyLimit: bodyLimit, maximumBytes: maximumBytes, redaction: redaction)
+    }
+}

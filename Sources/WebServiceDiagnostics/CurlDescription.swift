@@ -1,0 +1,180 @@
+import Foundation
+public import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension Request {
+    /// Returns a curl command line that sends this request, for a terminal, a bug report or a log.
+    ///
+    /// It requires curl 7.88 or newer.
+    ///
+    /// ```
+    /// curl --disable --globoff --path-as-is --request 'POST' --header 'Authorization: [redacted]'
+    ///     --header 'Content-Type: application/json' --data-binary '{"name":"Trashboat"}'
+    ///     --url 'https://brewhapi.example.com/brewers'
+    /// ```
+    /// - The command is one line of printable characters for any POSIX shell (XCU, section 2).
+    ///   Whatever the request contains, it runs only `curl`, `printf` and, for the files of a
+    ///   `multipart` body, `cat`.
+    /// - The method, URL, header fields (sorted by name, repeated ones joined) and body are those
+    ///   of `urlRequest()`, byte for byte; other fields, such as `User-Agent`, are those of curl.
+    ///   It sends one request: redirects are not followed, and no `.curlrc` or other file is read
+    ///   except the files of the body.
+    /// - A body that is long, begins with `@` or contains unprintable characters is written by
+    ///   `printf` and piped.
+    /// - A body from a provider or a stream is not known before the request is sent and is replaced
+    ///   by `[body created when sent]`. Providers are not called.
+    /// - A body that is compressed when it is sent is shown uncompressed.
+    /// - For a request that cannot be encoded, the result is a comment, `# '…'`, with the code and
+    ///   message of the error that `urlRequest()` throws.
+    ///
+    /// - Parameter redaction: The values to replace with placeholders. A body that cannot be
+    ///   inspected, such as bytes that are not UTF-8 or the parts of a `multipart` body, is
+    ///   replaced as a whole. `nil` shows all values, including passwords.
+    public func curlDescription(redaction: Redaction? = .standard) -> String {
+        do throws(WebServiceError) {
+            var request = self
+            request.options.compressesBody = false
+            if hasBodyProvider, case .provider(let contentType, _) = content.content {
+                request.content = .data(CurlDescription.unknownBody, contentType: contentType)
+            }
+            return CurlDescription.command(for: try request.encode(), self, redaction)
+        } catch {
+            // Quoted, because some shells do not recognize comments in interactive mode.
+            return "# \(CurlDescription.quoted("\(error.code): \(error.message)".escapingControls))"
+        }
+    }
+}
+
+/// Formats an encoded request for a shell.
+private enum CurlDescription {
+    /// The placeholder for a body that is not known yet.
+    static let unknownBody = Data("[body created when sent]".utf8)
+
+    /// The maximum length of a body as an argument; a longer one is piped. Linux limits an argument
+    /// to 128 KiB.
+    private static let longestArgument = 65_536
+
+    static func command(for encoded: EncodedRequest, _ request: Request, _ redaction: Redaction?) -> String {
+        // `--disable` must be the first option. Without it, a `.curlrc` adds arbitrary options.
+        var command = "curl --disable --globoff --path-as-is"
+        var pipe = ""
+        func add(_ option: String, _ argument: String) { command += " --\(option) \(quoted(argument))" }
+
+        switch encoded.method {
+        case .GET: break
+        case .HEAD: command += " --head"
+        default: add("request", encoded.method.rawValue)
+        }
+        let headers = (encoded.urlRequestValue.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }
+        for (name, value) in headers {
+            let value = redaction?.value(ofHeader: name, value) ?? value
+            add("header", value.isEmpty ? "\(name);" : "\(name): \(value)")
+        }
+        if let body = body(of: encoded, request, redaction) {
+            // Removes header fields that curl would add automatically: a `Content-Type`, and
+            // `Expect` for bodies of more than 1 MiB (1 KiB in older versions).
+            if !headers.contains(where: { $0.key.equalsIgnoringASCIICase("Content-Type") }) {
+                add("header", "Content-Type:")
+            }
+            if body.count > 1024 { add("header", "Expect:") }
+            if let text = argument(body) {
+                add("data-binary", text)
+            } else {
+                pipe = "\(output(body)) | "
+                add("data-binary", "@-")
+            }
+        } else if !encoded.method.forbidsBody {
+            add("header", "Content-Length: 0")
+        }
+        add("url", visible(redaction?.url(encoded.url) ?? encoded.url))
+        return pipe + command
+    }
+
+    /// Returns the body to show; `nil` if it is empty.
+    private static func body(of encoded: EncodedRequest, _ request: Request, _ redaction: Redaction?) -> BodySource? {
+        if request.template?.httpBodyStream != nil || encoded.stream != nil { return BodySource(unknownBody) }
+        if let source = encoded.bodySource { return redaction.map { BodySource(Data($0.placeholder.utf8)) } ?? source }
+        guard let body = encoded.body, !body.isEmpty else { return nil }
+        if request.hasBodyProvider { return BodySource(body) }
+        guard let redaction else { return BodySource(body) }
+        // The whole body must be UTF-8, because a redaction accepts an incomplete character at the
+        // end. The content of a multipart form is omitted, as in the descriptions of the form.
+        let isMultipart = bodyType(of: request).map { MediaType.matches($0, pattern: "multipart/*") } ?? false
+        let isText = !isMultipart && String(validating: body, as: UTF8.self) != nil
+        let text = isText ? redaction.body(body, contentType: bodyType(of: request)) : nil
+        return BodySource(Data((text ?? redaction.placeholder).utf8))
+    }
+
+    /// Returns the body as an argument; `nil` if it cannot be one. After `@`, curl expects a file
+    /// name.
+    private static func argument(_ body: BodySource) -> String? {
+        guard let bytes = body.bytes, bytes.first != UInt8(ascii: "@"), bytes.count <= longestArgument,
+            let text = String(validating: bytes, as: UTF8.self), isPrintable(text)
+        else { return nil }
+        return text
+    }
+
+    /// Returns the commands that write the body.
+    private static func output(_ body: BodySource) -> String {
+        let commands = body.pieces.map { piece in
+            switch piece {
+            case .bytes(let data): printf(data)
+            case .file(let file): "cat \(quoted(file.path))"  // the path is absolute, so it is not parsed as an option
+            }
+        }
+        return commands.count == 1 ? commands.joined() : "{ \(commands.joined(separator: "; ")); }"
+    }
+
+    /// Returns the media type of the body from the way it was created. A header field with a
+    /// different type must not disable redaction.
+    private static func bodyType(of request: Request) -> String? {
+        if request.parametersBelongInBody { return request.parameterEncoding.contentType }
+        return switch request.content.content {
+        case .form: ContentType.formEncoded
+        case .data(_, nil): request.parameterEncoding == .json ? ContentType.json : request.headers[.contentType]
+        case .data(_, let type): type
+        case .multipart(let form): form.contentType
+        case .none, .file, .stream, .provider, .invalid: request.parameterEncoding.contentType
+        }
+    }
+}
+
+// MARK: - Shell quoting
+
+extension CurlDescription {
+    /// Returns one argument (POSIX.1-2024, XCU section 2.2.2): within single quotes, only the quote
+    /// itself is special. Unprintable characters are written by `printf`, because a terminal
+    /// interprets them before the shell does.
+    static func quoted(_ text: String) -> String {
+        guard isPrintable(text) else { return "\"$(\(printf(text.utf8)))\"" }
+        let parts = text.utf8.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
+        return "'\(parts.map { String(decoding: $0, as: UTF8.self) }.joined(separator: #"'\''"#))'"
+    }
+
+    /// Returns the command that writes the bytes. `\ooo` is supported by every `printf`
+    /// (POSIX.1-2024, XCU, printf). `!` is escaped as well, because older versions of bash expand
+    /// it inside `"$(…)"`.
+    private static func printf(_ bytes: some Sequence<UInt8>) -> String {
+        var format: [UInt8] = []
+        for byte in bytes {
+            if (0x20...0x7E).contains(byte), !#"!%\'"#.utf8.contains(byte) {
+                format.append(byte)
+            } else {
+                format += [UInt8(ascii: "\\")] + [byte >> 6, byte >> 3 & 7, byte & 7].map { UInt8(ascii: "0") + $0 }
+            }
+        }
+        return "printf -- '\(String(decoding: format, as: UTF8.self))'"
+    }
+
+    private static func isPrintable(_ text: String) -> Bool {
+        text.escapingControls.utf8.count == text.utf8.count
+    }
+
+    /// Percent-encodes spaces, which curl rejects in a URL. Only a placeholder can contain them.
+    private static func visible(_ url: String) -> String {
+        url.addingPercentEncoding(withAllowedCharacters: CharacterSet(charactersIn: "!"..."~")) ?? url
+    }
+}

@@ -1,0 +1,164 @@
+import Foundation
+public import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// An observer that logs exchanges as text without secrets.
+///
+/// ```swift
+/// service.observers = [.log { print($0) }]
+/// ```
+/// ```
+/// #7 GET https://brewhapi.example.com/brewers: 200 in 12.4 ms, 345 bytes
+/// #8 POST https://brewhapi.example.com/orders: failed in 3.1 ms, URLError -1004
+/// ```
+/// The number is the identifier of the exchange (`ObservedExchange.id`). That of a request that a
+/// typed request or a download sends follows the number of its parent: `#9/#10`. With the level
+/// ``LogEntry/Level/debug``, every event is logged in one line, and with ``LogEntry/Level/trace``
+/// also the header fields and bodies.
+///
+/// Each entry is one call of the output, on any thread. Secrets are redacted. Control characters
+/// are escaped, so that no request or response can forge a log line or send control sequences to
+/// the terminal. Nothing is changed.
+public struct ExchangeLogger: Observer {
+    private let level: LogEntry.Level
+    private let redaction: Redaction
+    private let bodyLimit: Int
+    private let output: @Sendable (LogEntry) -> Void
+
+    /// Creates a logger.
+    ///
+    /// - Parameters:
+    ///   - level: The least important level to log. Defaults to ``LogEntry/Level/info``, one line
+    ///     for each exchange.
+    ///   - redaction: The rules for secrets. Defaults to ``Redaction/standard``.
+    ///   - bodyLimit: The maximum number of bytes of a body to log; 0 for none. Defaults to 4096.
+    ///   - output: Receives each entry.
+    public init(
+        level: LogEntry.Level = .info, redaction: Redaction = .standard, bodyLimit: Int = 4096,
+        output: @escaping @Sendable (LogEntry) -> Void
+    ) {
+        self.level = level
+        self.redaction = redaction
+        self.bodyLimit = bodyLimit
+        self.output = output
+    }
+
+    /// Logs the event if its level is important enough.
+    public func observe(_ event: ExchangeEvent) {
+        let exchange = event.exchange
+        switch event.kind {
+        case .created:
+            // The attempts of other exchanges contain the same.
+            if exchange.isComposite { write(event, .debug) { ["\(name(exchange))"] } }
+        case .attemptStarted(_, let request):
+            write(event, .debug) {
+                var lines = ["--> \(request.method) \(redaction.url(request.url))"]
+                if level == .trace {
+                    var headers = request.headers
+                    if let contentType = request.contentType { headers[.contentType] = contentType }
+                    lines += block(headers, request.body, count: request.bodyCount)
+                }
+                return lines
+            }
+        case .headReceived(let head):
+            write(event, .trace) { ["<-- head \(head.status)"] }
+        case .bodyReceived:
+            break
+        case .attemptEnded(_, .success(let response), _):
+            write(event, .debug) {
+                var lines = ["<-- \(response.status)\(address(response.url)), \(time(event))"]
+                if level == .trace { lines += block(response.headers, response.data, count: response.data.count) }
+                return lines
+            }
+        case .attemptEnded(_, .failure(let error), _):
+            write(event, isCancellation(error) ? .debug : .warning) {
+                ["<-- failed, \(time(event)): \(describe(error))"]
+            }
+        case .recorded(let entry):
+            write(event, entry.kind == .failure ? .error : .debug) {
+                let detail = entry.detail.isEmpty ? "" : ": \(entry.detail)"
+                return ["\(entry.kind)\(entry.related.map { " #\($0)" } ?? "")\(detail), \(time(event))"]
+            }
+        case .ended(let summary):
+            end(event, summary)
+        }
+    }
+
+    private func end(_ event: ExchangeEvent, _ summary: ExchangeSummary) {
+        switch summary.result {
+        case .success(let response):
+            // The exchanges of a typed request or a download are logged themselves.
+            let level: LogEntry.Level =
+                event.exchange.isComposite ? .debug : response.status >= 400 ? .warning : .info
+            write(event, level) {
+                let size = summary.isStreamed ? "streamed" : "\(response.data.count) bytes"
+                let status = response.status == 0 ? "\(response.source)" : "\(response.status)"
+                let attempts = summary.attempts > 1 ? ", \(summary.attempts) attempts" : ""
+                let source =
+                    response.source == .network || response.status == 0 ? "" : ", source: \(response.source)"
+                return ["\(name(event.exchange)): \(status) in \(time(event)), \(size)\(attempts)\(source)"]
+            }
+        case .failure(let error):
+            let isLogged = event.exchange.isComposite && summary.attempts > 0
+            write(event, isLogged ? .debug : isCancellation(error) ? .info : .error) {
+                let attempts = summary.attempts > 1 ? ", \(summary.attempts) attempts" : ""
+                return ["\(name(event.exchange)): failed in \(time(event))\(attempts), \(describe(error))"]
+            }
+        }
+    }
+
+    /// Passes the lines to the output if the level is important enough. Creates them only then.
+    private func write(_ event: ExchangeEvent, _ level: LogEntry.Level, _ lines: () -> [String]) {
+        guard level >= self.level else { return }
+        let parent = event.exchange.parent.map { "#\($0)/" } ?? ""
+        let text = lines().map(\.escapingControls).joined(separator: "\n    ")
+        output(LogEntry(level: level, exchange: event.exchange, text: "\(parent)#\(event.exchange.id) \(text)"))
+    }
+
+    // MARK: Text
+
+    private func block(_ headers: Headers, _ body: Data?, count: Int) -> [String] {
+        var lines = headers.map { "\($0.name): \(redaction.value(ofHeader: $0.name, $0.value))" }
+        guard count > 0, bodyLimit > 0 else { return lines }
+        let text = body.flatMap {
+            redaction.body(
+                $0.prefix(bodyLimit), contentType: headers[.contentType], contentEncoding: headers["Content-Encoding"])
+        }
+        let end = count > bodyLimit ? "… (\(count) bytes in total)" : ""
+        lines.append(text.map { $0 + end } ?? "(\(count) bytes)")
+        return lines
+    }
+
+    /// Returns the name of an exchange, whose path can contain a token.
+    private func name(_ exchange: ObservedExchange) -> String { redaction.value(ofHeader: "", exchange.name) }
+
+    private func address(_ url: URL?) -> String {
+        url.map { " \(redaction.url($0.absoluteString))" } ?? ""
+    }
+
+    private func time(_ event: ExchangeEvent) -> String { Timeline.milliseconds(event.time) }
+
+    private func isCancellation(_ error: any Error) -> Bool { (error as? URLError)?.code == .cancelled }
+
+    /// Returns a description of an error without values that may be secret: the code and message of
+    /// a `WebServiceError`, the name of an enum case without a payload, or else the type and code.
+    private func describe(_ error: any Error) -> String {
+        if let error = error as? WebServiceError { return "\(error.code): \(error.message)" }
+        let mirror = Mirror(reflecting: error)
+        if mirror.displayStyle == .enum, mirror.children.isEmpty { return "\(type(of: error)).\(error)" }
+        return "\(type(of: error)) \((error as NSError).code)"
+    }
+}
+
+extension Observer where Self == ExchangeLogger {
+    /// Returns an observer that logs exchanges as text without secrets; see ``ExchangeLogger``.
+    public static func log(
+        _ level: LogEntry.Level = .info, redaction: Redaction = .standard, bodyLimit: Int = 4096,
+        output: @escaping @Sendable (_ entry: LogEntry) -> Void
+    ) -> ExchangeLogger {
+        ExchangeLogger(level: level, redaction: redaction, bodyLimit: bodyLimit, output: output)
+    }
+}

@@ -1,0 +1,147 @@
+package import Foundation
+package import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The texts of an HTTP archive (HAR 1.2): a start, entries with separators, and an end.
+package struct HTTPArchive: Sendable {
+    /// The bodies of an attempt.
+    struct Bodies: Sendable {
+        var request: Data?
+        var response: Data?
+
+        init() {}
+
+        /// - Parameter limit: The maximum number of bytes of each body to include.
+        init(_ request: EncodedRequest, _ result: Result<Response, any Error>, limit: Int) {
+            guard limit > 0 else { return }
+            self.request = request.body.flatMap { $0.count <= limit ? $0 : nil }
+            let data =
+                switch result {
+                case .success(let response): response.data as Data?
+                case .failure(let error): (error as? WebServiceError)?.body
+                }
+            if let data, data.count <= limit { self.response = data }
+        }
+    }
+
+    private let redaction: Redaction
+
+    package init(_ redaction: Redaction) {
+        self.redaction = redaction
+    }
+
+    package static let start = Data(
+        #"{"log":{"version":"1.2","creator":{"name":"WebService","version":"1"},"entries":["#.utf8)
+    package static let separator = Data(",\n".utf8)
+
+    /// - Parameter omitted: The number of requests that the archive does not contain.
+    package static func end(omitted: Int = 0) -> Data {
+        Data((omitted == 0 ? "]}}" : #"],"comment":"\#(omitted) requests are not included"}}"#).utf8)
+    }
+
+    /// Returns the entry of a request that was observed.
+    ///
+    /// - Parameters:
+    ///   - date: The date of the start of the request.
+    ///   - bodyLimit: The maximum number of bytes of each body to include.
+    ///   - bodySizes: The sizes of the bodies, if those of the messages are truncated.
+    package func entry(
+        _ request: EncodedRequest, _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, date: Date,
+        duration: Duration, bodyLimit: Int, bodySizes: (request: Int64, response: Int)? = nil
+    ) -> Data {
+        var attempt = ExchangeLog.Attempt(request: request, start: 0)
+        attempt.end(result, metrics, at: UInt64(max(0, duration.inSeconds * 1e9)))
+        if let bodySizes { attempt.bodySize = bodySizes.response }
+        return entry(attempt, (0, date), Bodies(request, result, limit: bodyLimit), requestSize: bodySizes?.request)
+    }
+
+    /// Returns the entry of one request as JSON in UTF-8.
+    ///
+    /// - Parameter origin: The instant and the date of `resume()`.
+    func entry(
+        _ attempt: ExchangeLog.Attempt, _ origin: (instant: UInt64, date: Date)?, _ bodies: Bodies = Bodies(),
+        requestSize: Int64? = nil
+    ) -> Data {
+        let start = attempt.start
+        let milliseconds = Double((attempt.end ?? start) - min(start, attempt.end ?? start)) / 1e6
+        let date = (origin?.date ?? Date(timeIntervalSince1970: 0))
+            .addingTimeInterval(Double(start - min(origin?.instant ?? start, start)) / 1e9)
+        var entry: [String: Any] = [
+            "startedDateTime": date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)),
+            "time": milliseconds,
+            "request": request(attempt, bodies.request, requestSize),
+            "response": response(attempt, bodies.response),
+            "cache": [String: Any](),
+            "timings": Self.timings(attempt.transport, milliseconds),
+        ]
+        if !attempt.failure.isEmpty { entry["comment"] = attempt.failure }
+        let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
+        let data = try? JSONSerialization.data(withJSONObject: entry, options: options)  // always valid JSON
+        return data ?? Data()
+    }
+
+    /// Returns the phases if the session measured them; otherwise, the whole duration is reported
+    /// as waiting. -1 stands for a phase that did not take place.
+    private static func timings(_ transport: TransportMetrics?, _ milliseconds: Double) -> [String: Double] {
+        guard let transport, let firstByte = transport.firstByte else {
+            return ["send": 0, "wait": milliseconds, "receive": 0]
+        }
+        let lookup = transport.nameLookup ?? .zero
+        let connection = lookup + (transport.connect ?? .zero) + (transport.secureConnect ?? .zero)
+        let phase = { (duration: Duration?) in duration.map { $0.inSeconds * 1000 } ?? -1 }
+        return [
+            "dns": phase(transport.nameLookup),
+            "connect": phase(transport.connect.map { _ in connection - lookup }),
+            "ssl": phase(transport.secureConnect), "send": 0, "wait": phase(max(.zero, firstByte - connection)),
+            "receive": phase(max(.zero, transport.total - firstByte)),
+        ]
+    }
+
+    /// Returns the protocol that the session reports; an empty string if it reports none.
+    private static func version(_ attempt: ExchangeLog.Attempt) -> String { attempt.transport?.networkProtocol ?? "" }
+
+    private func request(_ attempt: ExchangeLog.Attempt, _ body: Data?, _ size: Int64?) -> [String: Any] {
+        let request = attempt.request
+        let url = redaction.url(request.url)
+        let query = url.split(separator: "?", maxSplits: 1).dropFirst().first ?? ""
+        var headers = request.headers
+        if let contentType = request.contentType { headers[.contentType] = contentType }
+        var object: [String: Any] = [
+            "method": request.method.rawValue, "url": url, "httpVersion": Self.version(attempt), "cookies": [Any](),
+            "headers": headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] },
+            "queryString": query.split(separator: "&").map { pair in
+                let parts = pair.split(separator: "=", maxSplits: 1).map {
+                    String($0).removingPercentEncoding ?? String($0)
+                }
+                return ["name": parts.first ?? "", "value": parts.count == 2 ? parts[1] : ""]
+            },
+            "headersSize": -1,
+            "bodySize": size ?? request.stream.map { $0.length ?? -1 } ?? Int64(request.bodyCount),
+        ]
+        let type = headers[.contentType]
+        if let text = body.flatMap({
+            redaction.body($0, contentType: type, contentEncoding: headers["Content-Encoding"])
+        }) {
+            object["postData"] = ["mimeType": type ?? "", "text": text]
+        }
+        return object
+    }
+
+    private func response(_ attempt: ExchangeLog.Attempt, _ body: Data?) -> [String: Any] {
+        let headers = attempt.head?.headers ?? [:]
+        var content: [String: Any] = ["size": attempt.bodySize, "mimeType": headers[.contentType] ?? ""]
+        content["text"] = body.flatMap {
+            redaction.body($0, contentType: headers[.contentType], contentEncoding: headers["Content-Encoding"])
+        }
+        return [
+            "status": attempt.head?.status ?? 0, "statusText": "", "httpVersion": Self.version(attempt),
+            "cookies": [Any](),
+            "headers": headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] },
+            "content": content,
+            "redirectURL": headers[.location].map(redaction.url) ?? "", "headersSize": -1, "bodySize": attempt.bodySize,
+        ]
+    }
+}

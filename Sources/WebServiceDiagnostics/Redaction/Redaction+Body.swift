@@ -1,0 +1,106 @@
+public import Foundation
+import WebServiceCore
+
+/// The redaction of bodies.
+extension Redaction {
+    /// Returns a body as text with the secret values replaced.
+    ///
+    /// Supports JSON (also several values, truncated JSON, and JSON in strings), forms, multipart
+    /// bodies, event streams, XML, HTML, CSV, GraphQL, YAML and other `text/…` types, with the
+    /// content codings `gzip` and `deflate`. Parts of a multipart body that are not text are
+    /// replaced as a whole. Text in a different charset is decoded if the type names it.
+    ///
+    /// In JSON, XML and HTML, values are found by the structure. In all other text, the value of a
+    /// secret name is replaced:
+    /// - after `=`: a quoted string, a list or an object in brackets, or everything up to the next
+    ///   space, `&`, `;`, `<`, `>`, quotation mark, or comma before a space; if the name begins a
+    ///   line, also the following words,
+    /// - after `:`: a quoted string, brackets, or the rest of the line; if it is empty, the lines
+    ///   that are indented more, as in YAML.
+    ///
+    /// - Parameters:
+    ///   - data: The body, or its first bytes.
+    ///   - contentType: The value of `Content-Type`; `nil` if there is none.
+    ///   - contentEncoding: The value of `Content-Encoding`. Defaults to `nil`. Bytes that are not
+    ///     encoded are accepted, because most sessions decode them and retain the field.
+    /// - Returns: `nil` if secrets cannot be recognized: for other media types, including images,
+    ///   unless the body is JSON or PEM; for bytes that are not text; and for other codings.
+    public func body(_ data: Data, contentType: String?, contentEncoding: String? = nil) -> String? {
+        guard let decoded = Self.decoded(data, contentEncoding) else { return nil }
+        var bytes = Self.unicode(decoded.bytes, contentType) ?? decoded.bytes
+        // A character that is cut off at the end must not prevent the redaction of the rest.
+        if let cut = TextRedactor.cutBytes(bytes[...]) { bytes = Array(bytes.dropLast(cut)) }
+        var redactor = TextRedactor(SecretRules(self), bytes)
+        guard case .complete = redactor.body(bytes.indices, contentType, true) else { return nil }
+        return String(validating: redactor.redacted ?? bytes, as: UTF8.self)
+    }
+
+    /// The result of ``search(_:contentType:contentEncoding:)``.
+    package enum SearchedBody: Sendable {
+        /// The body without secrets; the same bytes if it contains none.
+        case text(Data)
+        /// An image, a sound, a video or a font, which is not searched.
+        case media
+        /// A body in which secrets cannot be recognized or replaced.
+        case unsearchable
+    }
+
+    /// Returns a body with its secrets replaced, in its charset and content coding.
+    package func search(_ data: Data, contentType: String?, contentEncoding: String?) -> SearchedBody {
+        guard let decoded = Self.decoded(data, contentEncoding), decoded.isComplete else { return .unsearchable }
+        let unicode = Self.unicode(decoded.bytes, contentType)
+        let bytes = unicode ?? decoded.bytes
+        var redactor = TextRedactor(SecretRules(self), bytes)
+        switch redactor.body(bytes.indices, contentType, false) {
+        case .media: return .media
+        case .impossible: return .unsearchable
+        case .complete: break
+        }
+        guard let redacted = redactor.redacted else { return .text(data) }
+        var result = Data(redacted)
+        if unicode != nil {
+            guard let charset = Self.charset(contentType),
+                let text = String(decoding: redacted, as: UTF8.self).data(using: charset)
+            else { return .unsearchable }
+            result = text
+        }
+        guard decoded.isEncoded else { return .text(result) }
+        let isDeflate = contentEncoding?.asciiLowercased() == "deflate"
+        // Without zlib, nothing was decoded.
+        guard let encoded = try? GzipEncoder(isDeflate: isDeflate).finish(with: result)  // see above
+        else { return .unsearchable }
+        return .text(encoded)
+    }
+
+    /// The maximum size of a decoded body.
+    private static let maximumBytes = 32 << 20
+
+    /// Removes a content coding.
+    ///
+    /// - Returns: `nil` if the bytes cannot be decoded.
+    private static func decoded(_ data: Data, _ coding: String?)
+        -> (bytes: [UInt8], isEncoded: Bool, isComplete: Bool)?
+    {
+        let start = Array(data.prefix(2))
+        let isGzip = start == [0x1F, 0x8B]
+        let isText = !data.contains(0) && String(validating: data, as: UTF8.self) != nil
+        switch coding?.asciiLowercased() {
+        case "gzip"?, "x-gzip"?: if !isGzip { return (Array(data), false, true) }
+        case "deflate"?: if isText { return (Array(data), false, true) }
+        default: return (Array(data), false, true)
+        }
+        let isZlib = start.count == 2 && start.first.map { $0 & 15 == 8 } ?? false
+        guard let decoded = Inflation.decode(data, isRaw: !isGzip && !isZlib, limit: maximumBytes) else { return nil }
+        return (decoded.bytes, true, decoded.isComplete)
+    }
+
+    private static func charset(_ contentType: String?) -> String.Encoding? {
+        let name = contentType.flatMap { MediaType.parameter("charset", of: $0) }
+        return name.flatMap { Charset.encoding(named: $0) }.flatMap { [.utf8, .ascii].contains($0) ? nil : $0 }
+    }
+
+    /// Returns text in another charset as UTF-8; `nil` if the type names no other charset.
+    private static func unicode(_ bytes: [UInt8], _ contentType: String?) -> [UInt8]? {
+        charset(contentType).flatMap { String(data: Data(bytes), encoding: $0) }.map { Array($0.utf8) }
+    }
+}

@@ -1,0 +1,153 @@
+import WebServiceCore
+
+/// The rules for secrets, and the placeholder that replaces them.
+///
+/// The words of a name decide, without regard to ASCII case. A name is split into words at `-`,
+/// `_`, `.`, spaces and changes of case, and a leading `X` is dropped. The last word is the head
+/// noun: `access_token`, `userPassword` and `X-Api-Key` are secret, and `token_type`,
+/// `session.title` and `sort_key` are not. Common words that run together, such as `apikey` and
+/// `jsessionid`, are recognized.
+/// - Some nouns are secret only after certain words: `key` as in `signing_key`, `code` as in
+///   `otp_code`. `key` alone is secret as a header field and in the query of a URL. All header
+///   fields `X-…-Key` are secret, except keys of data such as `X-Cache-Key`.
+/// - In JSON, a number, a Boolean and `null` are no secrets. Below a name such as `password` or
+///   `credentials`, all texts are secret, except in an object that describes a value, such as
+///   `{"type": "string"}`. `tokens` is a count if its value is a number.
+/// - A noun that also has another meaning, such as `ticket`, `pass` or `session`, is secret in JSON
+///   only if its value is text of one word.
+/// - In every other format, all values are text: `otp=123456` is secret.
+/// - A private key in PEM, a JSON Web Token, a token with a well-known prefix such as `ghp_`, and
+///   the path of a webhook at `hooks.slack.com` and similar hosts are secret under any name.
+/// - In JSON, the private members of a JSON Web Key are secret.
+///
+/// All input is processed in linear time, whatever it contains. ``ExchangeLogger``,
+/// `Request.curlDescription(redaction:)` and `SessionTask.httpArchive(redaction:)` apply a
+/// redaction.
+public struct Redaction: Sendable {
+    /// Further secret names. Their words are compared: `Station-Key` covers `stationKey` as well.
+    public var secretNames: Set<String> { didSet { secrets = Self.normalized(secretNames) } }
+    /// Names that are not secret, whatever ``secretNames`` and the rules specify.
+    ///
+    /// `Authorization`, `Proxy-Authorization`, `Cookie`, `Set-Cookie` and `DPoP` remain secret as
+    /// header fields.
+    public var harmlessNames: Set<String> { didSet { exceptions = Self.normalized(harmlessNames) } }
+    /// The replacement for a secret.
+    public var placeholder: String
+    /// Returns the replacement for a secret in place of ``placeholder``. `nil`, the default, uses
+    /// the placeholder.
+    package var substitute: (@Sendable (_ secret: String) -> String)?
+
+    private var secrets: Set<String>
+    private var exceptions: Set<String>
+
+    /// Creates a redaction.
+    ///
+    /// - Parameters:
+    ///   - secretNames: Further secret names. Defaults to none.
+    ///   - harmlessNames: Names that are not secret. Defaults to none.
+    ///   - placeholder: The replacement for a secret. Defaults to `[redacted]`.
+    public init(
+        secretNames: Set<String> = [], harmlessNames: Set<String> = [], placeholder: String = "[redacted]"
+    ) {
+        self.secretNames = secretNames
+        self.harmlessNames = harmlessNames
+        self.placeholder = placeholder
+        secrets = Self.normalized(secretNames)
+        exceptions = Self.normalized(harmlessNames)
+    }
+
+    /// The default redaction.
+    public static let standard = Redaction()
+
+    private static func normalized(_ names: Set<String>) -> Set<String> { Set(names.map { normalized($0) }) }
+
+    private static func normalized(_ name: String) -> String {
+        let words = SecretName.words(of: name)
+        return words.isEmpty ? name.asciiLowercased() : words.joined(separator: " ")
+    }
+
+    // MARK: Names
+
+    /// The header fields that are always secret.
+    static let secretFields: Set<String> = [
+        "authentication", "authorization", "cookie", "dpop", "proxy-authorization", "set-cookie", "set-cookie2",
+        "x-jfrog-art-api",
+    ]
+
+    func meaning(of name: String) -> SecretName {
+        if !exceptions.isEmpty || !secrets.isEmpty {
+            let name = Self.normalized(name)
+            if exceptions.contains(name) { return .harmless }
+            if secrets.contains(name) { return .secret }
+        }
+        return SecretName(name)
+    }
+
+    /// Returns whether the value of a header field is secret.
+    public func isSecret(header name: String) -> Bool {
+        if Self.secretFields.contains(name.asciiLowercased()) { return true }
+        if !exceptions.isEmpty, exceptions.contains(Self.normalized(name)) { return false }
+        switch meaning(of: name) {
+        case .harmless, .code: return SecretName.isKeyField(name)
+        case .parameter, .word, .text, .list, .secret: return true
+        }
+    }
+
+    /// Returns whether text with a name is secret in JSON.
+    public func isSecret(key name: String) -> Bool {
+        switch meaning(of: name) {
+        case .harmless, .parameter, .code: false
+        case .word, .text, .list, .secret: true
+        }
+    }
+
+    /// Returns whether the value of a query or form parameter is secret, in OAuth or in general.
+    public func isSecret(parameter name: String) -> Bool {
+        if case .harmless = meaning(of: name) { return false }
+        return true
+    }
+
+    /// Returns the replacement for a secret.
+    func replacement(of secret: String) -> String { substitute?(secret) ?? placeholder }
+
+    // MARK: Values
+
+    /// Returns the value of a header field, or the placeholder if it is secret.
+    ///
+    /// In any other value, including URLs and JSON within it, user information is removed and the
+    /// values of secret names are replaced.
+    public func value(ofHeader name: String, _ value: String) -> String {
+        isSecret(header: name) ? replacement(of: value) : redacted(value) { $0.value($1) }
+    }
+
+    /// Returns a URL with the secret values of its query replaced.
+    ///
+    /// User information and the fragment are removed.
+    public func url(_ text: String) -> String {
+        // Bytes, because a delimiter followed by a combining character is a different `Character`.
+        let bytes = Array(text.utf8)
+        let withoutFragment = bytes.prefix { $0 != UInt8(ascii: "#") }
+        var address = withoutFragment.prefix { $0 != UInt8(ascii: "?") }
+        let query = withoutFragment[address.endIndex...].dropFirst()
+        let hasQuery = address.count < withoutFragment.count
+        let start = address.starts(with: "//".utf8) ? 2 : address.firstRange(of: "://".utf8)?.upperBound
+        if let start {
+            let authority = address[start...].prefix { $0 != UInt8(ascii: "/") }
+            if let at = authority.lastIndex(of: UInt8(ascii: "@")) { address.removeSubrange(start...at) }
+        }
+        // Path parameters, such as `;jsessionid=`, and tokens.
+        let path = redacted(String(decoding: address, as: UTF8.self)) { $0.scan($1, .value) }
+        return path + (hasQuery ? "?" + pairs(String(decoding: query, as: UTF8.self)) : "")
+    }
+
+    /// Returns the pairs of a query with the secret values replaced.
+    ///
+    /// Values that contain URLs, pairs or JSON are redacted as well.
+    public func pairs(_ text: String) -> String { redacted(text) { $0.pairs($1, isQuery: true) } }
+
+    private func redacted(_ text: String, _ body: (inout TextRedactor, Range<Int>) -> Void) -> String {
+        var redactor = TextRedactor(SecretRules(self), Array(text.utf8))
+        body(&redactor, redactor.bytes.indices)
+        return redactor.redacted.map { String(decoding: $0, as: UTF8.self) } ?? text
+    }
+}

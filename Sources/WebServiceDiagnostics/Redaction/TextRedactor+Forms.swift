@@ -1,0 +1,109 @@
+import WebServiceCore
+
+/// Secrets that are recognized by their form or their place, under any name.
+extension TextRedactor {
+    /// Redacts the content of a private key in PEM (RFC 7468).
+    ///
+    /// - Returns: The index after it; `nil` if it is another kind of object.
+    mutating func privateKey(_ range: Range<Int>) -> Int? {
+        let line = range.lowerBound..<min(range.lowerBound + 64, range.upperBound)
+        let label = index(of: "PRIVATE KEY", in: line)
+        // What precedes the label, such as `EC`, is part of it.
+        guard label < line.upperBound,
+            bytes[(range.lowerBound + 10)..<label].allSatisfy({ (0x41...0x5A).contains($0) || $0 == 0x20 })
+        else { return nil }
+        var start = label + 11
+        if begins(" BLOCK", at: start, before: range.upperBound) { start += 6 }
+        while start < range.upperBound, bytes[start] == UInt8(ascii: "-") { start += 1 }
+        let end = index(of: "-----END", in: start..<range.upperBound)
+        let key = trimmed(start..<end)
+        if !key.isEmpty { replace(key) }
+        return end < range.upperBound ? end + 8 : end
+    }
+
+    /// Returns the credentials after a scheme such as `Bearer`: a word with a digit or an equals
+    /// sign.
+    func credentials(after name: Range<Int>, _ end: Int) -> Range<Int>? {
+        guard [5, 6].contains(name.count), name.upperBound < end, bytes[name.upperBound] == 0x20 else { return nil }
+        guard ["bearer", "basic"].contains(ASCII.lowercased(bytes[name])) else { return nil }
+        let start = name.upperBound + 1
+        let word = bytes[start..<end].prefix { ASCII.isAlphanumeric($0) || "-._~+/=".utf8.contains($0) }
+        let isToken = word.count >= 8 && word.contains { ASCII.isDigit($0) || $0 == UInt8(ascii: "=") }
+        // `Bearer realm="x"` is a challenge.
+        return isToken && bytes[word.endIndex..<end].first != UInt8(ascii: "\"") ? start..<word.endIndex : nil
+    }
+
+    /// Returns the secret in `bot123456:secret`, a part of paths, and in a token without `bot`,
+    /// which has 35 bytes.
+    func botToken(_ name: Range<Int>, _ end: Int) -> Range<Int>? {
+        let isBot = begins("bot", at: name.lowerBound, before: name.upperBound)
+        let digits = bytes[name].dropFirst(isBot ? 3 : 0)
+        guard digits.count >= 6, digits.allSatisfy(ASCII.isDigit), name.upperBound < end,
+            bytes[name.upperBound] == UInt8(ascii: ":")
+        else { return nil }
+        let secret = bytes[(name.upperBound + 1)..<end].prefix {
+            ASCII.isAlphanumeric($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
+        }
+        let isToken = isBot ? secret.count >= 16 : secret.count == 35 && secret.starts(with: "AA".utf8)
+        return isToken ? secret.indices : nil
+    }
+
+    /// Returns the path after the host and the first segments of the URL of a webhook.
+    func webhook(after name: Range<Int>, _ end: Int) -> Range<Int>? {
+        let host = bytes[name]
+        guard host.count >= 11, host.last == UInt8(ascii: "m"), name.upperBound < end,
+            let path = SecretRules.webhooks.first(where: {
+                host.suffix($0.host.count).elementsEqual($0.host) && begins($0.path, at: name.upperBound, before: end)
+            })?.path
+        else { return nil }
+        let secret = bytes[(name.upperBound + path.count)..<end].prefix {
+            Self.isNameByte($0) || $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "@")
+        }
+        return secret.isEmpty ? nil : secret.indices
+    }
+
+    /// Redacts the words after `machine` or `default` in a file of passwords, such as `.netrc`.
+    ///
+    /// - Parameter hasHost: Whether the first word is a host, as after `machine`.
+    /// - Returns: The index after them.
+    mutating func netrc(_ range: Range<Int>, hasHost: Bool) -> Int {
+        func word(after index: Int) -> Range<Int> {
+            let start = bytes[index..<range.upperBound].firstIndex { !Self.isSpace($0) } ?? range.upperBound
+            return start..<(bytes[start..<range.upperBound].firstIndex(where: Self.isSpace) ?? range.upperBound)
+        }
+        let host = hasHost ? word(after: range.lowerBound) : range.lowerBound..<range.lowerBound
+        var index = range.lowerBound
+        var key = word(after: host.upperBound)
+        // `default password rules` is a text.
+        guard hasHost || bytes[key].elementsEqual("login".utf8) else { return index }
+        while ["login", "password", "account"].contains(where: { bytes[key].elementsEqual($0.utf8) }) {
+            if index == range.lowerBound { scan(host, .value) }
+            let value = word(after: key.upperBound)
+            if bytes[key].first == UInt8(ascii: "l") { scan(value, .value) } else if !value.isEmpty { replace(value) }
+            index = value.upperBound
+            key = word(after: index)
+        }
+        return index
+    }
+
+    /// Returns the name for `value` that directly follows a pair such as `name: API_KEY`.
+    func pairName(_ name: Range<Int>, _ value: Range<Int>, _ state: inout ScanState) -> String? {
+        switch ASCII.lowercased(bytes[name.prefix(6)]) {
+        case "name", "key":
+            let start = bytes[value].firstIndex { !ASCII.isSpaceOrTab($0) && !Self.isQuote($0) } ?? value.upperBound
+            let word = bytes[start..<value.upperBound].prefix(97).prefix(while: Self.isNameByte)
+            state.pairName = word.count <= 96 ? word.indices : nil
+            return nil
+        case "value":
+            guard let pair = state.pairName else { return nil }
+            state.pairName = nil
+            let isNext =
+                pair.upperBound <= name.lowerBound
+                && bytes[pair.upperBound..<name.lowerBound].allSatisfy {
+                    Self.isSpace($0) || Self.isQuote($0) || $0 == UInt8(ascii: ",")
+                }
+            return isNext ? Self.decodedName(bytes[pair]) : nil
+        default: return nil
+        }
+    }
+}

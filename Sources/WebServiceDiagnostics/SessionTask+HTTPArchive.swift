@@ -1,0 +1,31 @@
+public import Foundation
+public import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension SessionTask {
+    /// Returns the requests of the exchange as an HTTP archive (HAR 1.2), JSON in UTF-8.
+    ///
+    /// The archive can be opened with the developer tools of a browser.
+    ///
+    /// Secret header fields and query values are redacted. Bodies are not included, only their
+    /// sizes. The HTTP version and the phases of a request are included if the session measures
+    /// them (`CurlSession`); otherwise the version is empty, and the whole duration is reported as
+    /// waiting.
+    public func httpArchive(redaction: Redaction = .standard) -> Data {
+        let record = record
+        let entries = record.entries.compactMap { entry in
+            entry.attempt.map { HTTPArchive(redaction).entry($0, record.metrics.origin) }
+        }
+        return HTTPArchive.start + Data(entries.joined(separator: HTTPArchive.separator)) + HTTPArchive.end()
+    }
+}
+
+extension TypedTask {
+    /// Returns the attempts as an HTTP archive; see `SessionTask.httpArchive(redaction:)`.
+    public func httpArchive(redaction: Redaction = .standard) -> Data {
+        task.httpArchive(redaction: redaction)
+    }
+}

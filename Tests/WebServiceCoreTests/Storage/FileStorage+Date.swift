@@ -1,0 +1,14 @@
+import Foundation
+import TestSupport
+
+@testable import WebServiceCore
+
+extension FileStorage {
+    convenience init(
+        folder: URL, maximumBytes: Int? = nil, maximumCount: Int? = nil, date: @escaping @Sendable () -> Date
+    ) throws {
+        try self.init(
+            folder: folder, maximumBytes: maximumBytes, maximumCount: maximumCount,
+            timekeeper: TestTimekeeper(date: date))
+    }
+}

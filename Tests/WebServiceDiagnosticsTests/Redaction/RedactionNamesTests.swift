@@ -1,0 +1,150 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import WebServiceCore
+@testable import WebServiceDiagnostics
+
+@Suite("Redaction decides by the words of names and by types", .permit)
+struct RedactionNamesTests {
+    private func json(_ text: String) -> String? {
+        Redaction.standard.body(Data(text.utf8), contentType: "application/json")
+    }
+
+    @Test(
+        "The last word of a name decides whether text is secret", .covers("C-360"),
+        arguments: [
+            ("access_token", true), ("accessToken", true), ("APIKey", true), ("user_pass", true), ("db_pass", true),
+            ("pw", true), ("SAMLResponse", true), ("ticket", true), ("signing_key", true), ("encryption_key", true),
+            ("otp_code", true), ("pin_code", true), ("mfa_code", true), ("2fa_code", true), ("connection_string", true),
+            ("apikey", true), ("accesstoken", true), ("sessionid", true), ("authtoken", true), ("passwd", true),
+            ("userpass", true), ("dbpass", true), ("jsessionid", true), ("phpsessid", true), ("password2", true),
+            ("password_confirmation", true), ("unseal_keys_b64", true), ("keys_base64", true), ("SecretString", true),
+            ("aws_access_key_id", true), ("passwordHash", true), ("csrfmiddlewaretoken", true),
+            ("recovery_codes", true),
+            ("__RequestVerificationToken", true), ("tls.key", true), ("session", true), ("signature", true),
+            ("token_type", false), ("session_title", false), ("password_login", false), ("key_name", false),
+            ("signature_count", false), ("secretary", false), ("tokenizer", false), ("key", false), ("keys", false),
+            ("public_key", false), ("primary_key", false), ("sort_key", false), ("nextPageToken", false),
+            ("prompt_tokens", false), ("design", false), ("passenger", false), ("compass", false), ("keyboard", false),
+            ("author", false), ("status_code", false), ("code", false), ("code_challenge", false),
+            ("api_key_id", false),
+            ("passport", false), ("/oauth/token", false), ("", false), ("_", false), ("cookies", false),
+        ])
+    func words(name: String, isSecret: Bool) {
+        #expect(Redaction.standard.isSecret(key: name) == isSecret)
+        // Descriptions and the HTTP cache err on the side of a secret.
+        #expect(Secrets.mayBeNamed(by: name) || !isSecret)
+    }
+
+    @Test("A name with the prefix X- is that of a parameter like the name without it", .covers("C-360"))
+    func prefix() {
+        #expect(SecretName("X-Key") == SecretName("key"))
+        #expect(SecretName("X-Code") == SecretName("code"))
+        #expect(SecretName("X-Sid") == SecretName("sid"))
+        #expect(SecretName("X-Key") != .harmless)
+    }
+
+    @Test("In text, an object or a list under a secret name is secret as a whole", .covers("C-360"))
+    func nesting() {
+        for value in [#"{"a":{"b":1},"c":"canary"}"#, #"[[1],["canary"]]"#, #"{"a":["x"],"c":{"d":"canary"}}"#] {
+            let text =
+                Redaction.standard.body(
+                    Data(#"got {"password":\#(value),"name":"ale"}"#.utf8), contentType: "text/plain") ?? ""
+            #expect(!text.contains("canary"))
+            #expect(text.contains("ale"))
+        }
+    }
+
+    @Test(
+        "Numbers, Booleans and null are no secrets in JSON, and lists and objects are searched", .covers("C-361"),
+        arguments: [
+            (#"{"usage":{"prompt_tokens":12,"total_tokens":42}}"#, nil), (#"{"pass":3,"otp":123456}"#, nil),
+            (#"{"password":null,"secret":true,"token":1.5}"#, nil), (#"{"password":"","token":"***"}"#, nil),
+            (#"{"tokens":5}"#, nil), (#"{"tokens":["canary",1]}"#, #"{"tokens":["[redacted]",1]}"#),
+            (
+                #"{"token":["canary",{"x":"canary]"}],"b":1}"#,
+                #"{"token":["[redacted]",{"x":"[redacted]"}],"b":1}"#
+            ),
+            (#"{"password":{"type":"string","minLength":8}}"#, nil),
+            (#"{"password":{"value":"canary"}}"#, #"{"password":{"value":"[redacted]"}}"#),
+            (#"{"session":{"title":"ale"},"ticket":"a b"}"#, nil),
+            (#"{"errors":{"password":["is too short"]}}"#, nil), (#"{"labels":{"password":"ale"}}"#, nil),
+            (#"[{"name":"token","value":"canary"}]"#, #"[{"name":"token","value":"[redacted]"}]"#),
+            (#"[{"value":"canary","key":"token"}]"#, #"[{"value":"[redacted]","key":"token"}]"#),
+            (#"{"token":"ale","logprob":-1}"#, nil), (#"{"secrets":[{"name":"ale"}]}"#, nil),
+        ] as [(String, String?)])
+    func types(text: String, expected: String?) {
+        #expect(json(text) == expected ?? text)
+    }
+
+    @Test(
+        "Tokens of known forms and private keys are secret under any name", .covers("C-360"),
+        arguments: [
+            "ghp_canary0123456789abcdef", "eyJhbGciOiJub25lIn0.eyJjYW5hcnkiOjF9.c2ln",
+            "-----BEGIN PRIVATE KEY-----\\ncanary\\n-----END PRIVATE KEY-----", "Bearer canary-0123",
+        ])
+    func forms(token: String) {
+        #expect(json(#"{"note":"\#(token)"}"#)?.contains("[redacted]") == true)
+    }
+
+    @Test(
+        "Processor time is linear for a body of one piece, repeated", .covers("C-363"),
+        arguments: [
+            "a=", "<", "{\"a\":", "\"", "data: {\n", "a=%3D&", "token=", "token: ", "key={", "token={", "<a \"", "<a",
+            "<token>", "//a@", "\\\"", "[", "\\", "token:\"", "bearer ", "-----BEGIN PRIVATE KEY", "data: a\n",
+            "--b\r\n\r\n", "{\"value\":1,", "password:\n  type: x\n", "code=", "token: |\n", "<![CDATA[", "'''", "%",
+            "<name>", "{\"b\":\"\\u0061=", "x-", "{\"tokens\":[",
+        ])
+    func linear(piece: String) {
+        let size = (isSoak ? 64 : 24) << 10
+        func time(_ piece: String) -> Double {
+            let body = Data(String(repeating: piece, count: size / piece.utf8.count).utf8)
+            return [
+                "text/plain", "application/json", "application/x-www-form-urlencoded", "text/html",
+                "text/event-stream", "text/csv", "multipart/form-data; boundary=b",
+            ].reduce(0) { sum, type in
+                sum + processorTime { _ = Redaction.standard.body(body, contentType: type) }
+            }
+        }
+        // Quadratic time takes minutes. A second covers other work of the machine.
+        #expect(time(piece) < 30 * time("a harmless text. ") + 1)
+    }
+
+    @Test("A header field value, a URL and a query of 512 KB are redacted in linear time", .covers("C-363"))
+    func longValues() {
+        let text = String(repeating: "a=", count: 256 << 10)
+        let redaction = Redaction.standard
+        let harmless = String(repeating: "ab", count: 256 << 10)
+        let bound = 60 * processorTime { _ = redaction.value(ofHeader: "X-Any", harmless) } + 2
+        #expect(processorTime { _ = redaction.value(ofHeader: "X-Any", text) } < bound)
+        #expect(processorTime { _ = redaction.url("https://h/\(text)") } < bound)
+        #expect(processorTime { _ = redaction.pairs(text) } < bound)
+    }
+
+    @Test("An unknown type, an unknown coding and damaged multipart are not searched", .covers("C-364"))
+    func unknown() {
+        let body = Data("canary".utf8)
+        let binary = Data([0xFF, 0, 1])
+        for type in ["application/octet-stream", "application/x-protobuf", "multipart/form-data", nil] {
+            #expect(Redaction.standard.body(body, contentType: type) == nil)
+        }
+        #expect(Redaction.standard.body(binary, contentType: "application/json", contentEncoding: "br") == nil)
+        #expect(Redaction.standard.body(binary, contentType: "image/png") == nil)
+    }
+
+    @Test("Compressed bodies are decoded, also if they are truncated", .covers("C-364"))
+    func compressed() throws {
+        let text = #"{"token":"canary","list":[1,2,3]}"#
+        let body = try GzipEncoder().finish(with: Data(text.utf8))
+        let shown = Redaction.standard.body(body, contentType: "application/json", contentEncoding: "gzip")
+        #expect(shown == #"{"token":"[redacted]","list":[1,2,3]}"#)
+        for count in 0..<body.count {
+            let cut = Redaction.standard.body(
+                body.prefix(count), contentType: "application/json", contentEncoding: "gzip")
+            #expect(cut?.contains("canary") != true)
+        }
+        let plain = Redaction.standard.body(Data(text.utf8), contentType: "application/json", contentEncoding: "gzip")
+        #expect(plain == shown)
+    }
+}
