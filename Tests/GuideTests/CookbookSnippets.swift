@@ -50,32 +50,6 @@ actor LoginStore {
     }
 }
 
-actor OngoingWork {
-    private var tasks: [Int: (cancel: @Sendable () -> Void, end: @Sendable () async -> Void)] = [:]
-    private var last = 0
-
-    /// Runs work of the user who is logged in, and returns its result.
-    func run<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
-        last += 1
-        let number = last
-        let task = Task { try await work() }
-        tasks[number] = ({ task.cancel() }, { _ = await task.result })
-        defer { tasks[number] = nil }
-        return try await withTaskCancellationHandler {
-            try await task.value
-        } onCancel: {
-            task.cancel()
-        }
-    }
-
-    /// Cancels the work and waits until it has ended.
-    func end() async {
-        let tasks = Array(tasks.values)
-        for task in tasks { task.cancel() }
-        for task in tasks { await task.end() }
-    }
-}
-
 struct Release: Decodable, Sendable {
     var tagName: String
     var publishedAt: Date
@@ -210,28 +184,19 @@ struct CookbookSnippets {
         try await store.store(Login(access_token: "canary"))
         let authentication = Authentication(TokenSource { await store.login.map { .bearer($0.access_token) } })
         let cache = ResponseCache(storage: MemoryStorage())
-        let (service, work) = (service, OngoingWork())
+        let service = service
         service.cookieJar = CookieJar()
         service.interceptors = [cache, authentication]
         _ = try await service.GET("/me").decode(User.self).value
         let target = folder.appendingPathComponent("file")
-        let download = Task { _ = try await work.run { try await service.GET("/file").download(to: target).value } }
-        let slow = Task { _ = try await work.run { try await service.GET("/slow").data().value } }
-        @Sendable func readFeed() async throws -> String {
-            let text = try await work.run {
-                var text = ""
-                for try await line in service.GET("/feed").lines() { text += line }
-                return text
-            }
-            return text
-        }
-        let feed = Task { _ = try await readFeed() }
+        let download = service.GET("/file").download(to: target).resume()
+        let slow = service.GET("/slow").data().resume()
+        let feed = Task { for try await _ in service.GET("/feed").lines() {} }
         await eventually("all requests arrive") { mock.receivedRequests.count == 4 }
 
         try await store.clear()
         authentication.clear()
-        service.cancelRequests()
-        await work.end()
+        service.cancelAll()
         service.cookieJar?.removeAll()
         try await cache.removeAll()
         try await service.deleteAllStored()

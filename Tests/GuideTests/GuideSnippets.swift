@@ -1094,6 +1094,29 @@ struct GuideSnippets {
         _ = try await service.perform(BrewersRequest(state: "vermont")).value
     }
 
+    @Test("Everything in flight can be listed and cancelled")
+    func inFlight() async throws {
+        let mock = MockService()
+        mock.on(.GET, "/x", .status(200).after(.seconds(3600)))
+        let service = mock.service
+        let lines = Collected<String>()
+        func print(_ line: String) { lines.add(line) }
+        let task = service.GET("/x").data().resume()
+
+        for exchange in service.exchanges {
+            let bytes = exchange.progress?.bytesReceived ?? 0
+            print("\(exchange.kind) \(exchange.request?.url?.path ?? ""): \(bytes) bytes")
+        }
+        service.cancelAll { $0.kind == .download }
+        for await exchanges in service.exchangeUpdates {
+            print("\(exchanges.count) in flight")
+            break
+        }
+        service.cancelAll()
+        await #expect(throws: URLError(.cancelled)) { try await task.value }
+        #expect(lines.values == ["request /x: 0 bytes", "1 in flight"])
+    }
+
     @Test("Requests in progress can be found, cancelled and counted")
     func underWay() async throws {
         service.endpoints = [MockRequestEndpoint(delay: .seconds(1_000)) { (_: BrewersRequest) in [] }]

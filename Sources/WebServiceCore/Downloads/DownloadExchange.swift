@@ -14,7 +14,7 @@ struct DownloadExchange: Sendable {
         request.options.isStreamed = true
         request.downloadsPart = plan.offset != nil
         self.owner = owner
-        exchange = SessionTask(owner.service, request)
+        exchange = SessionTask(owner.service, request, isListed: false)
         exchange.context.setParent(owner.context.id)
         let bufferSize = min(256 << 10, max(16 << 10, bytesPerSecond.map { $0 / 4 } ?? .max))
         exchange.context.streamBody(bufferSize: bufferSize, batchSize: bufferSize / 2)

@@ -6,14 +6,19 @@ import FoundationNetworking
 
 /// An exchange that is sent on behalf of another one: by the endpoint of a typed request, or by the
 /// HTTP cache. It has one result and no handlers.
-final class ChildExchange: AlarmTarget {
+final class ChildExchange: AlarmTarget, InFlightWork {
     let context: ExchangeContext
     let request: Request
     /// The first result: that of the exchange, the deadline or a cancellation.
     private let first = Once<Result<Response, any Error>>()
 
+    /// A Boolean value that indicates whether the service lists the exchange, because its parent
+    /// may end before it.
+    private let isListed: Bool
+
     /// - Parameter parent: The identifier of the exchange on whose behalf the request is sent.
-    init(_ service: any PipelineSource, _ request: Request, parent: UInt64?) {
+    init(_ service: any PipelineSource, _ request: Request, parent: UInt64?, isListed: Bool = false) {
+        self.isListed = isListed
         context = ExchangeContext(service)
         self.request = request
         context.setParent(parent)
@@ -23,7 +28,13 @@ final class ChildExchange: AlarmTarget {
     ///
     /// - Returns: The result; `URLError.cancelled` as soon as the Swift task is cancelled.
     func result() async -> Result<Response, any Error> {
-        let exchange = Exchange(beginning: request, in: context)
+        defer { if isListed { context.service.end(id) } }
+        let exchange: Exchange
+        do {
+            exchange = try Exchange(beginning: request, in: context, of: isListed ? self : nil)
+        } catch {
+            return .failure(error)
+        }
         let alarm = context.clock.schedule(after: request.options.requestDeadline, self)
         let work: @Sendable () async -> Void = { [self] in
             end(await Result.catching { try await exchange.response(to: request) })
@@ -36,7 +47,7 @@ final class ChildExchange: AlarmTarget {
             result = await withTaskCancellationHandler {
                 await first.value
             } onCancel: {
-                end(.failure(URLError(.cancelled)))
+                cancel()
             }
             task.cancel()
         } else {
@@ -54,6 +65,15 @@ final class ChildExchange: AlarmTarget {
     private func end(_ result: Result<Response, any Error>) {
         let result = result.mapError(context.locating)
         if context.end(result) { first.set(result) }
+    }
+
+    /// Ends the exchange with `URLError.cancelled`, unless it has ended.
+    func cancel() { end(.failure(URLError(.cancelled))) }
+
+    var id: ObjectIdentifier { context.id }
+
+    var snapshot: InFlightExchange? {
+        InFlightExchange(self, .request, request, progress: context.latestProgress)
     }
 
     /// Ends the exchange at its deadline.

@@ -70,9 +70,15 @@ struct Exchange: Sendable {
 extension Exchange {
     /// Creates an exchange with the current configuration of the service, and notifies the
     /// observers of its start.
-    init(beginning request: Request, in context: ExchangeContext) {
+    ///
+    /// - Parameter work: What the service lists as in flight; `nil` for a part of other work.
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
+    init(beginning request: Request, in context: ExchangeContext, of work: (any InFlightWork)?) throws(WebServiceError)
+    {
         self.context = context
-        stages = context.service.stages
+        stages =
+            try work.map { work throws(WebServiceError) in try context.service.begin(work, isRetained: true) }
+            ?? context.service.stages
         guard !stages.observers.isEmpty else { return }
         context.begin()
         context.observe(by: stages.observers, request, isComposite: false)

@@ -194,4 +194,38 @@ protocol PipelineSource: AnyObject, Sendable {
     var decoder: any BodyDecoder { get }
     /// The encoder of values for which the call specifies none.
     var encoder: any BodyEncoder & Sendable { get }
+
+    /// Lists work in flight.
+    ///
+    /// - Returns: The stages for the current configuration.
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
+    func begin(_ work: any InFlightWork, isRetained: Bool) throws(WebServiceError) -> Stages
+    /// Lists a stream in place of its task, unless the stream has ended.
+    func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork)
+    /// Removes work from the list.
+    func end(_ work: ObjectIdentifier)
+}
+
+/// A source that lists no work.
+extension PipelineSource {
+    func begin(_ work: any InFlightWork, isRetained: Bool) throws(WebServiceError) -> Stages { stages }
+    func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork) {}
+    func end(_ work: ObjectIdentifier) {}
+}
+
+/// A streamed body whose head was accepted.
+extension ExchangeContext: InFlightWork {
+    var id: ObjectIdentifier { ObjectIdentifier(self) }
+
+    var snapshot: InFlightExchange? {
+        InFlightExchange(self, .stream, record.request, progress: latestProgress)
+    }
+
+    func cancel() { stream?.cancel() }
+
+    /// The progress of the exchange, or of the request that was sent last.
+    var latestProgress: TransferProgress? {
+        let (relay, receiver) = state.withLock { ($0.progress, $0.stream ?? $0.receivers.last) }
+        return relay?.latest ?? receiver?.latestProgress
+    }
 }

@@ -86,7 +86,11 @@ extension ResponseReceiver {
         if isInterrupted { task?.cancel() }
         withExtendedLifetime(task) {}
         reader?.resume()
+        if let context { context.service.end(context.id) }
     }
+
+    /// The progress that was reported last.
+    var latestProgress: TransferProgress { state.withLock { $0.progress } }
 
     /// Ends the body with `URLError.cancelled` and discards the buffered bytes.
     func cancel() { endStream(.failure(URLError(.cancelled)), isInterrupted: true, discardsBytes: true) }

@@ -229,6 +229,25 @@ extension Request.ParameterEncoding {
     }
 }
 
+extension Request {
+    /// The request without its body and the parameters that belong in it.
+    var withoutBody: Request {
+        var request = self
+        request.content = .none
+        if parametersBelongInBody { request.parameters = nil }
+        request.template?.httpBody = nil
+        return request
+    }
+
+    /// A Boolean value that indicates whether the body is a file, a stream or a multipart form.
+    var isUpload: Bool {
+        switch content.content {
+        case .file, .stream, .multipart: true
+        case .none, .data, .form, .provider, .invalid: false
+        }
+    }
+}
+
 extension Request: RedactedReflectable {
     /// The method and the URL without its query and path parameters: safe to log.
     public var description: String {

@@ -24,6 +24,7 @@ struct EventConnection: ElementSource {
     /// The last reconnection time that the stream set; `nil` if it has not set one.
     private var reconnectionTime: Duration?
     private var isOver = false
+    private let wait: ReconnectionWait
 
     init(
         _ task: SessionTask, _ reconnection: ServerSentEvent.Reconnection, maximumSize: Int,
@@ -32,6 +33,7 @@ struct EventConnection: ElementSource {
         service = task.service
         request = task.request
         first = task
+        wait = ReconnectionWait(task.service, task.request)
         self.reconnection = reconnection
         self.terminator = terminator
         parser = ServerSentEventParser(maximumSize: maximumSize)
@@ -51,6 +53,7 @@ struct EventConnection: ElementSource {
     }
 
     private mutating func nextEvent() async throws -> ServerSentEvent? {
+        try wait.begin()
         while !isOver {
             switch try await step() {
             case .event(let event):
@@ -72,7 +75,7 @@ struct EventConnection: ElementSource {
                     return nil
                 }
                 let delay = max(delays.delay(after: failures, reconnectionTime, service.clock), retryAfter ?? .zero)
-                do { try await service.clock.sleep(for: delay) } catch { throw URLError(.cancelled) }
+                try await wait.sleep(for: delay)
             }
         }
         return nil
@@ -134,5 +137,65 @@ struct EventConnection: ElementSource {
         WebServiceError(
             .streamEndedEarly, "the event stream ended before its terminating event", request: request,
             underlying: error)
+    }
+}
+
+/// The wait of an event stream for its next connection, which ``WebService/cancelAll()`` ends.
+private final class ReconnectionWait: InFlightWork {
+    private struct State {
+        var hasBegun = false
+        var isCancelled = false
+        var end: Once<Bool>?
+    }
+
+    private let service: any PipelineSource
+    private let request: Request
+    private let state = Mutex(State())
+
+    init(_ service: any PipelineSource, _ request: Request) {
+        self.service = service
+        self.request = request
+    }
+
+    deinit {
+        if state.withLock(\.hasBegun) { service.end(id) }
+    }
+
+    /// Lists the event stream as in flight, at the first call.
+    func begin() throws(WebServiceError) {
+        let isFirst = state.withLock { state in
+            defer { state.hasBegun = true }
+            return !state.hasBegun
+        }
+        if isFirst { _ = try service.begin(self, isRetained: false) }
+    }
+
+    /// - Throws: `URLError.cancelled` once the event stream or the Swift task is cancelled.
+    func sleep(for delay: Duration) async throws {
+        let end = Once<Bool>()
+        state.withLock { $0.end = end }
+        if state.withLock(\.isCancelled) || Task.isCancelled { end.set(false) }
+        let isDue = await withTaskCancellationHandler {
+            await service.clock.value(of: end, orAfter: delay, true)
+        } onCancel: {
+            end.set(false)
+        }
+        state.withLock { $0.end = nil }
+        if !isDue { throw URLError(.cancelled) }
+    }
+
+    func cancel() {
+        let end = state.withLock { state in
+            state.isCancelled = true
+            return state.end
+        }
+        end?.set(false)
+    }
+
+    var id: ObjectIdentifier { ObjectIdentifier(self) }
+
+    /// `nil` while a connection is open, which is listed as a stream.
+    var snapshot: InFlightExchange? {
+        state.withLock { $0.end } == nil ? nil : InFlightExchange(self, .reconnection, request)
     }
 }

@@ -9,11 +9,16 @@ extension SessionTask {
     /// Starts what provides the result: on the calling thread up to its first wait, then on the
     /// handler pool.
     func start(_ start: TaskState.Start) {
-        if let source = start.source {
-            context.begin()
-            source(self, start)
-        } else {
-            send(start.request, over: makeExchange(for: start.request))
+        do throws(WebServiceError) {
+            if let source = start.source {
+                context.begin()
+                if isListed { _ = try service.begin(self, isRetained: true) }
+                source(self, start)
+            } else {
+                send(start.request, over: try makeExchange(for: start.request))
+            }
+        } catch {
+            complete(.failure(error))
         }
     }
 
@@ -27,7 +32,11 @@ extension SessionTask {
             return false
         }
         let request = start.request
-        let exchange = makeExchange(for: request)
+        let exchange: Exchange
+        do throws(WebServiceError) { exchange = try makeExchange(for: request) } catch {
+            complete(.failure(error))
+            return false
+        }
         guard !exchange.stages.runsCustomCode(for: request) else {
             send(request, over: exchange)
             return false
@@ -37,8 +46,8 @@ extension SessionTask {
         return settle(result)?.runsHandlers == true ? await runHandlers(isAwaiting: true) : false
     }
 
-    private func makeExchange(for request: Request) -> Exchange {
-        let exchange = Exchange(beginning: request, in: context)
+    private func makeExchange(for request: Request) throws(WebServiceError) -> Exchange {
+        let exchange = try Exchange(beginning: request, in: context, of: isListed ? self : nil)
         observe(exchange.stages.delegateReference)
         return exchange
     }
@@ -113,6 +122,13 @@ extension SessionTask {
 
     func end(_ action: TaskState.CompleteAction, _ result: Result<Response, any Error>) {
         context.end(result, hasSource: action.hasSource)
+        if isListed {
+            if case .success(let response) = result, response.isStreamed {
+                service.release(self, continuedBy: context)
+            } else {
+                service.end(id)
+            }
+        }
         for prelude in action.preludes { prelude.end() }
         if let alarm = action.alarm { context.clock.cancel(alarm) }
         // Before the handlers, so that a request that follows the result does not use the

@@ -26,17 +26,35 @@ public final class SessionTask: Sendable {
 
     var service: any PipelineSource { context.service }
 
-    /// - Parameter source: Provides the result. Defaults to `nil`: an exchange with the request.
-    init(_ service: any PipelineSource, _ request: consuming Request, source: TaskState.Source? = nil) {
+    /// The type of a typed request.
+    private let type: (any Sendable.Type)?
+    /// A Boolean value that indicates whether the service lists the task as in flight. A request of
+    /// a download is a part of it.
+    let isListed: Bool
+
+    /// - Parameters:
+    ///   - type: The type of a typed request.
+    ///   - isListed: Whether the service lists the task as in flight.
+    ///   - source: Provides the result. Defaults to `nil`: an exchange with the request.
+    init(
+        _ service: any PipelineSource, _ request: consuming Request, type: (any Sendable.Type)? = nil,
+        isListed: Bool = true, source: TaskState.Source? = nil
+    ) {
+        self.type = type
+        self.isListed = isListed
         context = ExchangeContext(service)
         shared = Mutex(TaskState(request: request, source: source))
     }
 
     /// Creates a task that has no request to change, such as that of a typed request.
     ///
-    /// - Parameter source: Provides the result; see ``TaskState/Source``.
-    convenience init(_ service: any PipelineSource, source: @escaping @Sendable (SessionTask) -> Void) {
-        self.init(service, Request(url: "")) { task, start in
+    /// - Parameters:
+    ///   - type: The type of a typed request.
+    ///   - source: Provides the result; see ``TaskState/Source``.
+    convenience init(
+        _ service: any PipelineSource, type: (any Sendable.Type)?, source: @escaping @Sendable (SessionTask) -> Void
+    ) {
+        self.init(service, Request(url: ""), type: type) { task, start in
             guard start.isConfigured else { return source(task) }
             let message =
                 "the task of a typed request cannot change the request; set its options in request(for:) "
@@ -155,5 +173,20 @@ public final class SessionTask: Sendable {
     public func recordHandlers() -> Self {
         shared.withLock { $0.recordsHandlers = true }
         return self
+    }
+}
+
+extension SessionTask: InFlightWork {
+    var id: ObjectIdentifier { context.id }
+
+    var snapshot: InFlightExchange? {
+        let (unsent, state, hasSource) = shared.withLock { ($0.unsent?.request, $0.dataTaskState, $0.hasSource) }
+        let request = unsent ?? context.record.request
+        let kind: InFlightExchange.Kind =
+            if hasSource { type == nil ? .download : .typedRequest } else if context.isStreamed { .stream } else {
+                request?.isUpload == true ? .upload : .request
+            }
+        return InFlightExchange(
+            self, kind, request, type: type, state: state, progress: context.latestProgress)
     }
 }

@@ -58,6 +58,9 @@ struct TaskState: Sendable {
         self.source = source
     }
 
+    /// A Boolean value that indicates whether something other than an exchange provides the result.
+    var hasSource: Bool { source != nil }
+
     /// The delegate, held weakly.
     var delegate: (any ServicePassthroughDelegate)? { delegateReference?.delegate }
 

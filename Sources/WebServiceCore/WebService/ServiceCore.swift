@@ -46,6 +46,7 @@ final class ServiceCore: PipelineSource {
         /// The header fields that are sent to certain origins only.
         var boundFields: [Request.BoundFields] = []
         var inheritedOptions = Request.Options()
+        var inFlight = InFlight()
     }
 
     let baseURL: URL?
@@ -80,7 +81,9 @@ final class ServiceCore: PipelineSource {
     init(copying other: ServiceCore) {
         (baseURL, base, baseOrigin, urlBuilder) = (other.baseURL, other.base, other.baseOrigin, other.urlBuilder)
         clock = other.clock
-        state = Mutex(other.state.withLock { $0 })
+        var copy = other.state.withLock { $0 }
+        copy.inFlight = InFlight()
+        state = Mutex(copy)
     }
 
     /// Returns a core with the same configuration and another session.
@@ -118,8 +121,9 @@ final class ServiceCore: PipelineSource {
 
     /// The stages for the current configuration. Its delegate is the one that was set, or else
     /// that of the data source.
-    var stages: Stages {
-        let stages = state.withLock { $0.stages }
+    var stages: Stages { supplyingDelegate(state.withLock { $0.stages }) }
+
+    private func supplyingDelegate(_ stages: Stages) -> Stages {
         guard Self.suppliesDelegate, stages.delegateReference?.delegate == nil else { return stages }
         let source = WebService(borrowing: self) as? any ServicePassthroughDataSource
         guard let delegate = source?.servicePassthroughDelegate else { return stages }
@@ -131,4 +135,43 @@ final class ServiceCore: PipelineSource {
     /// A Boolean value that indicates whether a module conforms `WebService` to the data source. It
     /// does not change while the program runs.
     private static let suppliesDelegate = WebService.self is any ServicePassthroughDataSource.Type
+}
+
+/// The work in flight.
+extension ServiceCore {
+    func begin(_ work: any InFlightWork, isRetained: Bool) throws(WebServiceError) -> Stages {
+        let (stages, change) = try state.withLock { state throws(WebServiceError) in
+            (state.stages, try state.inFlight.begin(work, isRetained: isRetained))
+        }
+        change.notify()
+        return supplyingDelegate(stages)
+    }
+
+    func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork) {
+        state.withLock { $0.inFlight.release(task, continuedBy: stream) }
+    }
+
+    func end(_ work: ObjectIdentifier) {
+        state.withLock { $0.inFlight.end(work) }.notify()
+    }
+
+    /// The work in flight, in the order in which it began.
+    var works: [any InFlightWork] { state.withLock { $0.inFlight }.works }
+
+    /// Refuses further work.
+    func invalidate() {
+        state.withLock { $0.inFlight.invalidate() }
+    }
+
+    /// Signals each change of the work in flight, and once at the start.
+    var changes: AsyncStream<Void> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            let id = state.withLock { $0.inFlight.observe(continuation) }
+            continuation.onTermination = { [weak self] _ in
+                let observer = self?.state.withLock { $0.inFlight.removeObserver(id) }
+                withExtendedLifetime(observer) {}
+            }
+            continuation.yield()
+        }
+    }
 }

@@ -29,7 +29,7 @@ extension WebService {
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
         let outcome = TypedResult<Request.Output>()
-        return TypedTask(core, providing: outcome, owner: TaskOwner(self)) { [core] task in
+        return TypedTask(core, providing: outcome, type: Request.self, owner: TaskOwner(self)) { [core] task in
             let id = core.observe(task, Request.self)
             core.begin(
                 request, id: id, core.configuration.typed, key: key.map(RequestKey.init), duplicates: duplicates,

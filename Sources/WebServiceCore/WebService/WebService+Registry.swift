@@ -33,8 +33,7 @@ extension WebService {
 
     /// Cancels all typed requests of the service.
     ///
-    /// Tasks of methods such as ``WebService/GET(_:pathParameters:)``, and their streams and
-    /// downloads, are not cancelled.
+    /// ``cancelAll()`` also cancels other tasks, streams and downloads.
     public func cancelRequests() {
         core.registry.cancel { _ in true }
     }

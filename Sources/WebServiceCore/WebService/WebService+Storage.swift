@@ -39,7 +39,7 @@ extension WebService {
         _ transform: @escaping @Sendable (SourcedValue<Request.Output>) -> Value
     ) -> TypedTask<Value> {
         let outcome = TypedResult<SourcedValue<Request.Output>>()
-        let task = SessionTask(core) { [core] task in
+        let task = SessionTask(core, type: Request.self) { [core] task in
             core.beginRead(of: request, maximumAge: maximumAge, dependency, task: task, outcome: outcome)
         }
         let step: @Sendable (StepInput) -> Result<Value, any Error> = { input in

@@ -186,7 +186,7 @@ struct CacheExchange: Sendable {
         request.headers["If-Modified-Since"] = nil
         let service = next.context.service
         Task(executorPreference: service.clock.executor) { [cache, key, account, request, id = next.context.id] in
-            let validation = ChildExchange(service, request, parent: id)
+            let validation = ChildExchange(service, request, parent: id, isListed: true)
             // The credentials that the request already carries belong to this account.
             _ = validation.context.account(ObjectIdentifier(cache), .background(account.map { Array($0.utf8) }))
             _ = await validation.result()

@@ -64,12 +64,14 @@ public final class TypedTask<Value: Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - provided: The result, which the source sets before it completes the task.
-    ///   - source: See ``SessionTask/init(_:source:)``.
+    ///   - type: The type of a typed request.
+    ///   - source: See ``SessionTask/init(_:type:source:)``.
     convenience init(
-        _ service: any PipelineSource, providing provided: TypedResult<Value>, owner: TaskOwner? = nil,
-        early: EarlyValue<Value>? = nil, source: @escaping @Sendable (SessionTask) -> Void
+        _ service: any PipelineSource, providing provided: TypedResult<Value>, type: (any Sendable.Type)? = nil,
+        owner: TaskOwner? = nil, early: EarlyValue<Value>? = nil,
+        source: @escaping @Sendable (SessionTask) -> Void
     ) {
-        let task = SessionTask(service, source: source)
+        let task = SessionTask(service, type: type, source: source)
         if let early { _ = task.shared.withLock { $0.attach(early) } }  // the task has not been resumed
         let rules = ResponseRules(.any)
         self.init(task, rules, isOwn: true, owner: owner, early: early) { input in

@@ -1,0 +1,148 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// An exchange of a service in flight, as a snapshot that retains no body.
+///
+/// ``WebService/exchanges`` returns it, and ``WebService/cancelAll(where:)`` passes it to its
+/// closure.
+public struct InFlightExchange: Sendable, Identifiable {
+    /// The kind of an exchange.
+    public struct Kind: Sendable, Hashable, CustomStringConvertible {
+        /// The name of the kind.
+        public let description: String
+
+        /// A request whose response is received as a whole.
+        public static let request = Kind(description: "request")
+        /// A request whose body is a file, a stream or a multipart form.
+        public static let upload = Kind(description: "upload")
+        /// A response whose body flows, until its end.
+        public static let stream = Kind(description: "stream")
+        /// An event stream that waits for its next connection.
+        public static let reconnection = Kind(description: "reconnection")
+        /// A download to a file.
+        public static let download = Kind(description: "download")
+        /// A typed request, or the read of its stored value.
+        public static let typedRequest = Kind(description: "typed request")
+    }
+
+    /// The identifier, unique among the exchanges in flight.
+    public let id: ObjectIdentifier
+    /// The kind.
+    public let kind: Kind
+    /// The request without its body; `nil` for a typed request whose request is not created yet.
+    public let request: Request?
+    /// The type of a typed request; `nil` for any other exchange.
+    public let type: (any Sendable.Type)?
+    /// The state of the task; `.running` for a stream after its head.
+    public let state: DataTaskState
+    /// The progress that was reported last.
+    ///
+    /// `nil` before the first report, and for a typed request whose task has no progress handler.
+    public let progress: TransferProgress?
+
+    init(
+        _ work: any InFlightWork, _ kind: Kind, _ request: Request?, type: (any Sendable.Type)? = nil,
+        state: DataTaskState = .running, progress: TransferProgress? = nil
+    ) {
+        id = work.id
+        self.kind = kind
+        self.request = request?.withoutBody
+        self.type = type
+        self.state = state
+        self.progress = progress
+    }
+
+    /// The value of a tag of the request.
+    ///
+    /// Defaults to the ``RequestTagKey/defaultValue`` of its key.
+    public subscript<Key: RequestTagKey>(key: Key.Type) -> Key.Value {
+        request?.options[key] ?? Key.defaultValue
+    }
+}
+
+/// Work of a service that ``WebService/cancelAll()`` ends.
+protocol InFlightWork: AnyObject, Cancellable {
+    /// The identifier of the exchange.
+    var id: ObjectIdentifier { get }
+    /// The snapshot; `nil` while other work that is listed stands for it.
+    var snapshot: InFlightExchange? { get }
+}
+
+/// The work of a service in flight, in the order in which it began.
+struct InFlight: Sendable {
+    private enum Entry: Sendable {
+        case retained(any InFlightWork)
+        /// A stream or event stream, which ends when its reader releases it.
+        case unretained(WeakWork)
+    }
+
+    private struct WeakWork: Sendable {
+        weak var work: (any InFlightWork)?
+    }
+
+    private var entries: [ObjectIdentifier: (order: UInt64, entry: Entry)] = [:]
+    private var last: UInt64 = 0
+    private var isInvalidated = false
+    private var observers: [UInt64: AsyncStream<Void>.Continuation] = [:]
+
+    /// What has changed, to be notified and released outside the lock.
+    struct Change {
+        fileprivate var observers: [AsyncStream<Void>.Continuation] = []
+        fileprivate var released: (any InFlightWork)?
+
+        func notify() {
+            for observer in observers { observer.yield() }
+        }
+    }
+
+    var works: [any InFlightWork] {
+        entries.values.sorted { $0.order < $1.order }.compactMap { _, entry in
+            switch entry {
+            case .retained(let work): work
+            case .unretained(let reference): reference.work
+            }
+        }
+    }
+
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
+    mutating func begin(_ work: any InFlightWork, isRetained: Bool = true) throws(WebServiceError) -> Change {
+        guard !isInvalidated else {
+            throw WebServiceError(
+                .serviceInvalidated, "the service was invalidated and sends no requests; create another WebService")
+        }
+        last += 1
+        let entry = isRetained ? Entry.retained(work) : .unretained(WeakWork(work: work))
+        entries[work.id] = (last, entry)
+        return change
+    }
+
+    /// Lists a stream in place of its task, unless the stream has ended.
+    mutating func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork) {
+        if entries[task.id] != nil { entries[task.id]?.entry = .unretained(WeakWork(work: stream)) }
+    }
+
+    mutating func end(_ id: ObjectIdentifier) -> Change {
+        guard let entry = entries.removeValue(forKey: id)?.entry else { return Change() }
+        guard case .retained(let work) = entry else { return change }
+        return Change(observers: change.observers, released: work)
+    }
+
+    mutating func invalidate() { isInvalidated = true }
+
+    /// The notification of a change.
+    var change: Change { Change(observers: observers.isEmpty ? [] : Array(observers.values)) }
+
+    mutating func observe(_ observer: AsyncStream<Void>.Continuation) -> UInt64 {
+        last += 1
+        observers[last] = observer
+        return last
+    }
+
+    /// - Returns: The observer, to be released outside the lock.
+    mutating func removeObserver(_ id: UInt64) -> AsyncStream<Void>.Continuation? {
+        observers.removeValue(forKey: id)
+    }
+}

@@ -1,0 +1,58 @@
+/// What is in flight, and its cancellation.
+extension WebService {
+    /// The exchanges in flight, in the order in which they began: requests, uploads, downloads,
+    /// typed requests, reads of a storage, streams until the end of their body, and event streams
+    /// while they wait for their next connection.
+    ///
+    /// A task is in flight from `resume()` until it has a result. Its handlers may run afterwards.
+    /// Requests that are parts of a download or a typed request are not listed separately.
+    public var exchanges: [InFlightExchange] {
+        core.works.compactMap(\.snapshot)
+    }
+
+    /// The exchanges in flight now, and again whenever one begins or ends.
+    ///
+    /// A slow reader skips earlier elements and receives the newest one. The progress of an
+    /// exchange causes no element. The sequence ends when the reading Swift task is cancelled or
+    /// the service is deallocated.
+    public var exchangeUpdates: AsyncStream<[InFlightExchange]> {
+        let changes = core.changes
+        return AsyncStream { [weak core] in
+            for await _ in changes {
+                guard let core else { return nil }
+                return core.works.compactMap(\.snapshot)
+            }
+            return nil
+        }
+    }
+
+    /// Cancels all exchanges in flight.
+    ///
+    /// Each task ends with `URLError.cancelled`, unless it already has a result, and each stream
+    /// throws it to its reader. Tasks that are created or resumed by other threads during the call
+    /// may be missed; ``invalidate()`` refuses them. Asynchronous steps of tasks that have a
+    /// result, such as `mapAsync`, continue.
+    public func cancelAll() {
+        // Later work is cancelled first, so that a queued request does not start when the one
+        // before it is cancelled.
+        for work in core.works.reversed() { work.cancel() }
+    }
+
+    /// Cancels the exchanges in flight that satisfy a predicate; see ``cancelAll()``.
+    ///
+    /// - Parameter isMeant: Called on the calling thread, once for each exchange.
+    public func cancelAll(where isMeant: (InFlightExchange) throws -> Bool) rethrows {
+        for work in core.works.reversed() {
+            if let snapshot = work.snapshot, try isMeant(snapshot) { work.cancel() }
+        }
+    }
+
+    /// Cancels all exchanges in flight and refuses further ones.
+    ///
+    /// A task that is resumed later fails with ``WebServiceError/Code/serviceInvalidated``. A clone
+    /// is not affected.
+    public func invalidate() {
+        core.invalidate()
+        cancelAll()
+    }
+}
