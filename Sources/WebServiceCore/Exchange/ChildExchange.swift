@@ -28,7 +28,7 @@ final class ChildExchange: AlarmTarget, InFlightWork {
     ///
     /// - Returns: The result; `URLError.cancelled` as soon as the Swift task is cancelled.
     func result() async -> Result<Response, any Error> {
-        defer { if isListed { context.service.end(id) } }
+        defer { if isListed { context.service.end(workID) } }
         let exchange: Exchange
         do {
             exchange = try Exchange(beginning: request, in: context, of: isListed ? self : nil)
@@ -70,7 +70,7 @@ final class ChildExchange: AlarmTarget, InFlightWork {
     /// Ends the exchange with `URLError.cancelled`, unless it has ended.
     func cancel() { end(.failure(URLError(.cancelled))) }
 
-    var id: ObjectIdentifier { context.id }
+    var workID: ObjectIdentifier { context.workID }
 
     var snapshot: InFlightExchange? {
         InFlightExchange(self, .request, request, progress: context.latestProgress)

@@ -215,7 +215,7 @@ extension PipelineSource {
 
 /// A streamed body whose head was accepted.
 extension ExchangeContext: InFlightWork {
-    var id: ObjectIdentifier { ObjectIdentifier(self) }
+    var workID: ObjectIdentifier { ObjectIdentifier(self) }
 
     var snapshot: InFlightExchange? {
         InFlightExchange(self, .stream, record.request, progress: latestProgress)

@@ -1,7 +1,7 @@
-public import Foundation
+import Foundation
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 /// An exchange of a service in flight, as a snapshot that retains no body.
@@ -47,7 +47,7 @@ public struct InFlightExchange: Sendable, Identifiable {
         _ work: any InFlightWork, _ kind: Kind, _ request: Request?, type: (any Sendable.Type)? = nil,
         state: DataTaskState = .running, progress: TransferProgress? = nil
     ) {
-        id = work.id
+        id = work.workID
         self.kind = kind
         self.request = request?.withoutBody
         self.type = type
@@ -66,7 +66,7 @@ public struct InFlightExchange: Sendable, Identifiable {
 /// Work of a service that ``WebService/cancelAll()`` ends.
 protocol InFlightWork: AnyObject, Cancellable {
     /// The identifier of the exchange.
-    var id: ObjectIdentifier { get }
+    var workID: ObjectIdentifier { get }
     /// The snapshot; `nil` while other work that is listed stands for it.
     var snapshot: InFlightExchange? { get }
 }
@@ -115,13 +115,13 @@ struct InFlight: Sendable {
         }
         last += 1
         let entry = isRetained ? Entry.retained(work) : .unretained(WeakWork(work: work))
-        entries[work.id] = (last, entry)
+        entries[work.workID] = (last, entry)
         return change
     }
 
     /// Lists a stream in place of its task, unless the stream has ended.
     mutating func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork) {
-        if entries[task.id] != nil { entries[task.id]?.entry = .unretained(WeakWork(work: stream)) }
+        if entries[task.workID] != nil { entries[task.workID]?.entry = .unretained(WeakWork(work: stream)) }
     }
 
     mutating func end(_ id: ObjectIdentifier) -> Change {

@@ -86,7 +86,7 @@ extension ResponseReceiver {
         if isInterrupted { task?.cancel() }
         withExtendedLifetime(task) {}
         reader?.resume()
-        if let context { context.service.end(context.id) }
+        if let context { context.service.end(context.workID) }
     }
 
     /// The progress that was reported last.

@@ -347,14 +347,14 @@ package final class ResponseReceiver: BodyReceiver {
 }
 
 extension StreamingSession {
-    /// Creates a task that receives the whole response. The completion is called on a global
-    /// dispatch queue.
+    /// Creates a task that receives the whole response. The completion is called on a thread of the
+    /// handler pool, where it may block.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
         let receiver = ResponseReceiver(request, source: responseSource) { result, _ in
-            DispatchQueue.global().async {
+            Task(executorPreference: HandlerPool.shared) {
                 switch result {
                 case .success(let response): completion(response.data, response.urlResponse, nil)
                 case .failure(let error): completion(nil, nil, error)

@@ -49,7 +49,8 @@ final class BaseURL: Sendable {
     static func scheme(of text: [UInt8]) -> ArraySlice<UInt8>? {
         guard let first = text.first, ASCII.isAlpha(first) else { return nil }
         let end = text.firstIndex { byte in
-            !(ASCII.isAlphanumeric(byte) || "+-.".utf8.contains(byte))
+            !ASCII.isAlphanumeric(byte) && byte != UInt8(ascii: "+") && byte != UInt8(ascii: "-")
+                && byte != UInt8(ascii: ".")
         }
         guard let end, text[end] == UInt8(ascii: ":") else { return nil }
         return text[..<end]
@@ -69,7 +70,10 @@ final class BaseURL: Sendable {
             throw WebServiceError(.invalidURL, "'\(scheme):' must be followed by // and a host")
         }
         let behindSlashes = behindScheme.dropFirst(2)
-        let end = behindSlashes.firstIndex { "/?#".utf8.contains($0) } ?? behindSlashes.endIndex
+        let end =
+            behindSlashes.firstIndex {
+                $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#")
+            } ?? behindSlashes.endIndex
         return ("\(scheme)://\(try checkedAuthority(behindSlashes[..<end]))", behindSlashes[end...])
     }
 
@@ -180,8 +184,11 @@ extension BaseURL {
     /// 3.2.2).
     private static func isCanonicalIPv4(_ host: String) -> Bool {
         guard host.utf8.count <= 15 else { return false }
-        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
-        return parts.count == 4 && parts.allSatisfy { part in UInt8(part).map(String.init) == String(part) }
+        let parts = host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        return parts.count == 4
+            && parts.allSatisfy { part in
+                (part.count == 1 || part.first != UInt8(ascii: "0")) && ASCII.number(part).map { $0 <= 255 } ?? false
+            }
     }
 
     /// Returns the canonical form of an IPv6 address (RFC 5952), or `nil` for anything else.

@@ -158,7 +158,7 @@ private final class ReconnectionWait: InFlightWork {
     }
 
     deinit {
-        if state.withLock(\.hasBegun) { service.end(id) }
+        if state.withLock(\.hasBegun) { service.end(workID) }
     }
 
     /// Lists the event stream as in flight, at the first call.
@@ -192,7 +192,7 @@ private final class ReconnectionWait: InFlightWork {
         end?.set(false)
     }
 
-    var id: ObjectIdentifier { ObjectIdentifier(self) }
+    var workID: ObjectIdentifier { ObjectIdentifier(self) }
 
     /// `nil` while a connection is open, which is listed as a stream.
     var snapshot: InFlightExchange? {

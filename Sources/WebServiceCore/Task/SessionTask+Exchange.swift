@@ -126,7 +126,7 @@ extension SessionTask {
             if case .success(let response) = result, response.isStreamed {
                 service.release(self, continuedBy: context)
             } else {
-                service.end(id)
+                service.end(workID)
             }
         }
         for prelude in action.preludes { prelude.end() }

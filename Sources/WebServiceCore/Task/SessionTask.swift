@@ -177,7 +177,7 @@ public final class SessionTask: Sendable {
 }
 
 extension SessionTask: InFlightWork {
-    var id: ObjectIdentifier { context.id }
+    var workID: ObjectIdentifier { context.workID }
 
     var snapshot: InFlightExchange? {
         let (unsent, state, hasSource) = shared.withLock { ($0.unsent?.request, $0.dataTaskState, $0.hasSource) }

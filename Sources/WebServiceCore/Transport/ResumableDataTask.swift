@@ -14,14 +14,10 @@ import FoundationNetworking
 final class ResumableDataTask: DataTask {
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
 
-    private enum Phase {
-        case created
-        case starting
-        case running(URLSessionDataTask, cancel: @Sendable () -> Void)
-        case cancelled
-    }
+    private typealias Transfer = (task: URLSessionDataTask, cancel: @Sendable () -> Void)
 
-    private let phase = Mutex(Phase.created)
+    /// The content is `nil` before Foundation's task is resumed.
+    private let phase = Mutex<TaskPhase<Transfer?>>(.suspended(nil))
     private let request: any URLRequestEncodable
     private let completion: Completion
     private let start: @Sendable (URLRequest, ResumableDataTask) -> Void
@@ -41,23 +37,12 @@ final class ResumableDataTask: DataTask {
     }
 
     var state: DataTaskState {
-        phase.withLock { phase in
-            switch phase {
-            case .created: .suspended
-            case .starting: .running
-            case .running(let task, _): task.state
-            case .cancelled: .completed
-            }
-        }
+        let phase = phase.withLock { $0 }
+        return phase.content??.task.state ?? phase.state
     }
 
     func resume() {
-        let isFirst = phase.withLock { phase in
-            guard case .created = phase else { return false }
-            phase = .starting
-            return true
-        }
-        guard isFirst else { return }
+        guard phase.withLock({ $0.resume() }) != nil else { return }
         do {
             let request = try request.urlRequest()
             guard let stream = request.httpBodyStream as? BodyStream else { return start(request, self) }
@@ -84,8 +69,8 @@ final class ResumableDataTask: DataTask {
     /// - Parameter cancel: Cancels the task without waiting.
     func run(_ task: URLSessionDataTask, cancel: @escaping @Sendable () -> Void) {
         let isWanted = phase.withLock { phase in
-            if case .cancelled = phase { return false }
-            phase = .running(task, cancel: cancel)
+            guard case .running = phase else { return false }
+            phase = .running((task, cancel))
             return true
         }
         switch (request as? EncodedRequest)?.source.options.priority {
@@ -98,9 +83,8 @@ final class ResumableDataTask: DataTask {
     }
 
     private func fail(_ error: any Error) {
-        let wasCancelled = state == .completed
-        phase.withLock { $0 = .cancelled }
-        completion(nil, nil, wasCancelled ? URLError(.cancelled) : error)
+        let isCancelled = phase.withLock { $0.complete() }.content == nil
+        completion(nil, nil, isCancelled ? URLError(.cancelled) : error)
     }
 
     /// Has no effect: a request that was sent continues, because Foundation on Linux terminates the
@@ -108,26 +92,10 @@ final class ResumableDataTask: DataTask {
     func suspend() {}
 
     func cancel() {
-        enum Action {
-            case none, complete
-            case cancel(@Sendable () -> Void)
-        }
-        let action = phase.withLock { phase -> Action in
-            switch phase {
-            case .created:
-                phase = .cancelled
-                return .complete
-            case .starting:
-                phase = .cancelled
-                return .none
-            case .running(_, let cancel): return .cancel(cancel)
-            case .cancelled: return .none
-            }
-        }
-        switch action {
-        case .none: break
-        case .complete: completion(nil, nil, URLError(.cancelled))
-        case .cancel(let cancel): cancel()
+        switch phase.withLock({ $0.complete() }) {
+        case .suspended: completion(nil, nil, URLError(.cancelled))
+        case .running(let transfer): transfer?.cancel()
+        case .completed: break
         }
     }
 }

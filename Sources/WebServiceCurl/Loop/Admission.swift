@@ -21,7 +21,7 @@ struct Admission<Item> {
     private let maximumPerHost: Int
     private let maximum: Int
     private var active = 0
-    private var queues: [String: HostQueue] = [:]
+    private var queues: [Substring: HostQueue] = [:]
     /// The queues with waiting items and free capacity, in turn.
     private var ready = Queue<HostQueue>()
     /// The number of queues at which queues without items are removed.
@@ -39,7 +39,7 @@ struct Admission<Item> {
     ///
     /// - Parameter isWanted: Returns whether an item still has to start. Called seldom: a queue has
     ///   at most 64 unwanted items, or as many as wanted ones.
-    mutating func append(_ item: Item, to host: String, isWanted: (Item) -> Bool = { _ in true }) {
+    mutating func append(_ item: Item, to host: Substring, isWanted: (Item) -> Bool = { _ in true }) {
         let queue = queues[host] ?? makeQueue(host)
         if queue.waiting.count >= queue.pruningCount {
             queue.waiting.removeAll { !isWanted($0) }
@@ -96,13 +96,13 @@ struct Admission<Item> {
         ready.append(queue)
     }
 
-    private mutating func makeQueue(_ host: String) -> HostQueue {
+    private mutating func makeQueue(_ host: Substring) -> HostQueue {
         if queues.count >= pruningCount {
             queues = queues.filter { $0.value.active > 0 || !$0.value.waiting.isEmpty }
             pruningCount = max(1_000, queues.count * 2)
         }
         let queue = HostQueue()
-        queues[host] = queue
+        queues[Substring(String(host))] = queue  // without the rest of the URL
         return queue
     }
 }

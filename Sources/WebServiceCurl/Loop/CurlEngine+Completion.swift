@@ -18,7 +18,7 @@ extension CurlEngine {
     func endEarlyResponses() {
         for handle in earlyResponses {
             guard let exchange = handle.exchange else { continue }
-            ended.append(Ended(exchange: exchange, result: .success([:]), metrics: handle.metrics()))
+            ended.append(Ended(transfer: exchange.transfer, result: .success([:]), metrics: handle.metrics()))
             release(handle)
         }
         earlyResponses.removeAll()
@@ -59,7 +59,7 @@ extension CurlEngine {
             handle.beginAgain()
             if curl_multi_add_handle(multi, handle.easy) == CURLM_OK { return }
         }
-        ended.append(Ended(exchange: exchange, result: handle.result(code), metrics: handle.metrics()))
+        ended.append(Ended(transfer: exchange.transfer, result: handle.result(code), metrics: handle.metrics()))
         handle.attempt.isComplete = true
         completed.append(handle)
     }

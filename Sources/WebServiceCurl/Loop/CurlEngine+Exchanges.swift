@@ -11,14 +11,16 @@ extension CurlEngine {
     func startAdmitted() {
         var hasStarted = false
         while let (transfer, queue) = admission.next() {
-            guard let submission = transfer.begin() else {  // cancelled while it waited
+            guard let (request, receiver) = transfer.begin() else {  // cancelled while it waited
                 admission.release(queue)
                 continue
             }
             do {
                 let handle = try free.popLast() ?? CurlHandle(self, configuration, share: share)
                 do {
-                    try begin(handle, CurlHandle.Exchange(transfer: transfer, submission: submission, queue: queue))
+                    try begin(
+                        handle,
+                        CurlHandle.Exchange(transfer: transfer, request: request, receiver: receiver, queue: queue))
                     hasStarted = true
                 } catch {
                     _ = handle.end()
@@ -27,7 +29,7 @@ extension CurlEngine {
                 }
             } catch {
                 admission.release(queue)
-                transfer.complete(submission, .failure(error), nil)
+                transfer.complete(.failure(error), nil)
             }
         }
         if hasStarted { handleTimeout() }
@@ -59,7 +61,7 @@ extension CurlEngine {
         guard let exchange = handle.exchange, !handle.attempt.isComplete else { return }
         // libcurl would use a connection again on which it has reset an HTTP/2 stream.
         if handle.attempt.connection?.isMultiplexed == true { handle.forbidReuse() }
-        ended.append(Ended(exchange: exchange, result: .failure(error), metrics: handle.metrics()))
+        ended.append(Ended(transfer: exchange.transfer, result: .failure(error), metrics: handle.metrics()))
         release(handle)
     }
 

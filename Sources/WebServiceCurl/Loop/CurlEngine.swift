@@ -45,11 +45,11 @@ final class CurlEngine {
     var ended: [Ended] = []
 
     struct Ended {
-        let exchange: CurlHandle.Exchange
+        let transfer: CurlTransfer
         let result: Result<Headers, any Error>
         let metrics: TransportMetrics
 
-        func complete() { exchange.transfer.complete(exchange.submission, result, metrics) }
+        func complete() { transfer.complete(result, metrics) }
     }
 
     // MARK: Time
@@ -136,8 +136,10 @@ final class CurlEngine {
     func run(for loop: CurlLoop) {
         blockSignals()
         var jobs: [CurlLoop.Job] = []
+        var isAsleep = false
         while true {
-            let maySleep = loop.take(&jobs, isIdle: timeout(for: loop, clock.now) != 0)
+            // Unless the loop has been woken, there is no job.
+            if !isAsleep { isAsleep = loop.take(&jobs, isIdle: timeout(for: loop, clock.now) != 0) }
             now = clock.now  // a job can let libcurl deliver bytes
             for job in jobs { carryOut(job) }
             jobs.removeAll(keepingCapacity: jobs.capacity <= 1 << 10)
@@ -147,7 +149,7 @@ final class CurlEngine {
             // Bytes that arrived before this instant are received before idle timeouts are checked,
             // even if this thread is delayed.
             let start = clock.now
-            handleEvents(of: loop, since: start, maySleep: maySleep)
+            handleEvents(of: loop, since: start, &isAsleep)
             if let instant = libraryInstant, instant <= systemNow { handleTimeout() }
             if idleCheckInstant <= start { endIdle(start) }
             collect()
@@ -193,13 +195,18 @@ final class CurlEngine {
     }
 
     /// Waits for events of sockets, for a wake-up or for the next instant, and handles them.
-    private func handleEvents(of loop: CurlLoop, since start: UInt64, maySleep: Bool) {
+    ///
+    /// - Parameter isAsleep: Whether the next thread that adds a job wakes the loop.
+    private func handleEvents(of loop: CurlLoop, since start: UInt64, _ isAsleep: inout Bool) {
         let timeout = timeout(for: loop, start)
-        let count = poller.wait(milliseconds: timeout == 0 || maySleep || loop.maySleep() ? timeout : 0)
+        if timeout != 0, !isAsleep { isAsleep = loop.maySleep() }
+        let count = poller.wait(milliseconds: isAsleep ? timeout : 0)
         now = clock.now
         for index in 0..<count {
             switch poller.event(index) {
-            case .wakeUp: loop.clearSignals()
+            case .wakeUp:
+                loop.clearSignals()
+                isAsleep = false
             case .ready(let socket, let events): act(socket, events)
             case .unwatched(let socket): closeUnsolicited(socket)
             case .outdated: break

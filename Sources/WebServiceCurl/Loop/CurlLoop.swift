@@ -20,7 +20,7 @@ final class CurlLoop: Sendable {
     /// What another thread asks of the loop.
     enum Job: Sendable {
         /// Sends a request to a host; see ``Admission``.
-        case submit(CurlTransfer, host: String)
+        case submit(CurlTransfer, host: Substring)
         /// Cancels an exchange that has begun.
         case cancel(CurlTransfer)
         /// Continues a paused exchange.
@@ -224,12 +224,12 @@ extension CurlLoop: AlarmTarget {
 
 extension EncodedRequest {
     /// The scheme, host and port, as written in the URL.
-    fileprivate var host: String {
+    fileprivate var host: Substring {
         var slashes = 0
         let end = url.utf8.firstIndex { byte in
             if byte == UInt8(ascii: "/") { slashes += 1 }
             return slashes == 3 || byte == UInt8(ascii: "?")
         }
-        return String(url[..<(end ?? url.endIndex)])
+        return url[..<(end ?? url.endIndex)]
     }
 }

@@ -1,7 +1,10 @@
 import WebServiceCore
 
 /// The progress of one exchange of a ``CurlHandle``.
-struct CurlAttempt {
+///
+/// A class, because each access to a part of a structure that an object stores is checked at run
+/// time.
+final class CurlAttempt {
     // MARK: Time
 
     /// The instant at which a byte was last sent, or received on the connection of the exchange,
@@ -30,7 +33,7 @@ struct CurlAttempt {
     }
 
     /// Records that bytes of the exchange were sent or received.
-    mutating func progress(at now: UInt64) {
+    func progress(at now: UInt64) {
         lastActivity = now
         lastProgress = now
     }
@@ -98,7 +101,7 @@ struct CurlAttempt {
     }
 
     /// Prepares for sending the request again after the server has rejected the field `Expect`.
-    mutating func startOver() {
+    func startOver() {
         isRefused = false
         failure = nil
         unread = nil

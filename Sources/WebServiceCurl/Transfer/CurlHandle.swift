@@ -11,13 +11,11 @@ final class CurlHandle {
     /// The exchange executed by the handle.
     struct Exchange {
         let transfer: CurlTransfer
-        let submission: CurlTransfer.Submission
+        let request: EncodedRequest
+        let receiver: any BodyReceiver
         /// The queue of the host, in which the exchange counts toward the connection limits; `nil`
         /// for a stream whose head has been received.
         var queue: Admission<CurlTransfer>.HostQueue?
-
-        var request: EncodedRequest { submission.request }
-        var receiver: any BodyReceiver { submission.receiver }
     }
 
     let easy: UnsafeMutableRawPointer

@@ -7,61 +7,44 @@ import FoundationNetworking
 
 /// The task of a ``CurlSession``: one exchange with its request and its receiver.
 final class CurlTransfer: StreamTask {
-    /// What an exchange needs.
-    struct Submission: Sendable {
-        let request: EncodedRequest
-        /// Retained until the transfer completes.
-        let session: CurlSession
+    /// What an exchange needs. A cancellation before it has begun releases it at once.
+    private struct Content {
+        let request: Result<EncodedRequest, any Error>
         let receiver: any BodyReceiver
+        let session: CurlSession
     }
 
-    private enum Phase {
-        case created(Result<Submission, any Error>, any BodyReceiver)
-        /// The exchange has not begun. A cancellation releases it at once; the loop then receives
-        /// an empty transfer.
-        case waiting(Submission)
-        /// The loop has the exchange, and completes it.
-        case running
-        case complete
+    private struct State {
+        var phase: TaskPhase<Content>
+        /// A Boolean value that indicates whether the loop has the exchange, and completes it.
+        var hasBegun = false
     }
 
     private let loop: CurlLoop
-    private let phase: Mutex<Phase>
+    private let shared: Mutex<State>
 
     init(
         _ request: any URLRequestEncodable, on session: CurlSession, loop: CurlLoop, receiver: any BodyReceiver
     ) {
         self.loop = loop
-        let submission = Result {
+        let request = Result {
             let request = try EncodedRequest.encoding(request)
             guard !request.hasBodyStream else {
                 throw WebServiceError(
                     .encoding, "CurlSession does not support body streams; pass the body as bytes",
                     request: request.source)
             }
-            return Submission(request: request, session: session, receiver: receiver)
+            return request
         }
-        phase = Mutex(.created(submission, receiver))
+        shared = Mutex(State(phase: .suspended(Content(request: request, receiver: receiver, session: session))))
     }
 
-    var state: DataTaskState {
-        phase.withLock { phase in
-            switch phase {
-            case .created: .suspended
-            case .waiting, .running: .running
-            case .complete: .completed
-            }
-        }
-    }
+    var state: DataTaskState { shared.withLock { $0.phase.state } }
 
     func resume() {
-        let begun = phase.withLock { phase -> Result<Submission, any Error>? in
-            guard case .created(let submission, _) = phase else { return nil }
-            if case .success(let submission) = submission { phase = .waiting(submission) }
-            return submission
-        }
+        guard let content = shared.withLock({ $0.phase.resume() }) else { return }
         do {
-            if let submission = try begun?.get() { try loop.submit(self, submission.request) }
+            try loop.submit(self, content.request.get())
         } catch {
             refuse(error)
         }
@@ -92,42 +75,35 @@ final class CurlTransfer: StreamTask {
     /// - Returns: Whether the transfer is complete.
     @discardableResult
     func refuse(_ error: any Error) -> Bool {
-        let (receiver, isComplete) = phase.withLock { phase -> ((any BodyReceiver)?, Bool) in
-            switch phase {
-            case .created(_, let receiver):
-                phase = .complete
-                return (receiver, true)
-            case .waiting(let submission):
-                phase = .complete
-                return (submission.receiver, true)
-            case .running: return (nil, false)
-            case .complete: return (nil, true)
-            }
+        let (refused, state) = shared.withLock { state in
+            (state.hasBegun ? .completed : state.phase.complete(), state.phase.state)
         }
-        receiver?.didComplete(.failure(error), metrics: nil)
-        return isComplete
+        refused.content?.receiver.didComplete(.failure(error), metrics: nil)
+        return state == .completed
     }
 
     // MARK: For the loop's thread
 
     /// A Boolean value that indicates whether the transfer is complete.
-    var isComplete: Bool { phase.withLock { if case .complete = $0 { true } else { false } } }
+    var isComplete: Bool { state == .completed }
 
     /// Begins the exchange.
     ///
-    /// - Returns: `nil` if the transfer is complete. Otherwise the caller calls
-    ///   ``complete(_:_:_:)``, once.
-    func begin() -> Submission? {
-        phase.withLock { phase in
-            guard case .waiting(let submission) = phase else { return nil }
-            phase = .running
-            return submission
+    /// - Returns: `nil` if the transfer is complete. Otherwise the caller calls ``complete(_:_:)``,
+    ///   once.
+    func begin() -> (request: EncodedRequest, receiver: any BodyReceiver)? {
+        shared.withLock { state in
+            guard case .running(let content) = state.phase, case .success(let request) = content.request else {
+                return nil
+            }
+            state.hasBegun = true
+            return (request, content.receiver)
         }
     }
 
     /// Completes an exchange that has begun.
-    func complete(_ submission: Submission, _ result: Result<Headers, any Error>, _ metrics: TransportMetrics?) {
-        phase.withLock { $0 = .complete }
-        submission.receiver.didComplete(result, metrics: metrics)
+    func complete(_ result: Result<Headers, any Error>, _ metrics: TransportMetrics?) {
+        let completed = shared.withLock { $0.phase.complete() }
+        completed.content?.receiver.didComplete(result, metrics: metrics)
     }
 }

@@ -61,6 +61,7 @@ struct IncomingHead: ~Copyable {
         self.mayBeHTTP2 = mayBeHTTP2
         self.request = request
         self.receiver = receiver
+        lines.reserveCapacity(512)
     }
 
     /// Prepares for the next response.

@@ -75,7 +75,7 @@ final class CassettePlayer: Sendable {
 
 /// A data task that replays an exchange, in the background and after `resume()`.
 final class CassetteReplayTask: DataTask {
-    private let phase = Mutex(DataTaskState.suspended)
+    private let phase = Mutex(TaskPhase.suspended(()))
     private let delivery: BodyDelivery
     private let clock: TaskClock
     private let find: @Sendable () throws -> Cassette.Exchange
@@ -87,31 +87,21 @@ final class CassetteReplayTask: DataTask {
         self.find = find
     }
 
-    var state: DataTaskState { phase.withLock { $0 } }
+    var state: DataTaskState { phase.withLock { $0.state } }
 
     func resume() {
-        guard change(from: .suspended, to: .running) else { return }
+        guard phase.withLock({ $0.resume() }) != nil else { return }
         clock.async { [self] in
             guard state == .running else { return }
             do { try replay(find()) } catch { delivery.finish(.failure(error)) }
-            _ = change(from: .running, to: .completed)
+            cancel()
         }
     }
 
     func suspend() {}
 
     /// The delivery completes with `URLError.cancelled` (``DeliveringTask``).
-    func cancel() {
-        phase.withLock { if $0 != .completed { $0 = .canceling } }
-    }
-
-    private func change(from old: DataTaskState, to new: DataTaskState) -> Bool {
-        phase.withLock { phase in
-            guard phase == old else { return false }
-            phase = new
-            return true
-        }
-    }
+    func cancel() { _ = phase.withLock { $0.complete() } }
 
     private func replay(_ exchange: Cassette.Exchange) {
         let error = exchange.error.map { URLError(URLError.Code(rawValue: $0) ?? .unknown) }

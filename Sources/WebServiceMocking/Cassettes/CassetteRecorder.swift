@@ -187,31 +187,3 @@ private final class RecordingDecoder: ContentDecoder {
 
     func finish() throws { try decoder.finish() }
 }
-
-/// A task that calls a closure at the first `resume()`, and notifies its receiver of `cancel()`.
-final class CassetteRecordingTask: StreamTask {
-    private let task: any StreamTask
-    private let receiver: RecordingReceiver
-    private let begin: Mutex<(@Sendable () -> Void)?>
-
-    init(_ task: any StreamTask, _ receiver: RecordingReceiver, begin: @escaping @Sendable () -> Void) {
-        self.task = task
-        self.receiver = receiver
-        self.begin = Mutex(begin)
-    }
-
-    var state: DataTaskState { task.state }
-
-    func resume() {
-        begin.withLock { $0.take() }?()
-        task.resume()
-    }
-
-    func suspend() { task.suspend() }
-    func receiveMore() { task.receiveMore() }
-
-    func cancel() {
-        receiver.didCancel()
-        task.cancel()
-    }
-}

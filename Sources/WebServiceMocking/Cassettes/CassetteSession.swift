@@ -170,7 +170,7 @@ public final class CassetteSession: StreamingSession {
             let receiver = RecordingReceiver(receiver) { result in
                 if let number = number.withLock({ $0 }) { recorder.end(number, result) }
             }
-            return CassetteRecordingTask(send(request, to: receiver), receiver) {
+            return RecordingTask(send(request, to: receiver), onCancel: receiver.didCancel) {
                 guard let sent = try? SentRequest(request) else { return }  // the session reports the error
                 let added = recorder.begin(sent)
                 number.withLock { $0 = added }

@@ -19,34 +19,11 @@ final class MockDataTask: DataTask, AlarmTarget {
         var delay = Duration.zero
     }
 
-    private typealias Ending = (completion: Completion, alarms: [Alarm], body: Task<Void, Never>?)
-
     private struct State {
-        var phase = DataTaskState.suspended
-        var completion: Completion?
+        var phase: TaskPhase<Completion>
         var alarms: [Alarm] = []
         /// The Swift task that iterates the sequence of the body.
         var body: Task<Void, Never>?
-
-        mutating func start() -> Bool {
-            guard phase == .suspended else { return false }
-            phase = .running
-            return true
-        }
-
-        /// - Returns: Whether the alarm is needed; otherwise the caller cancels it.
-        mutating func watch(_ alarm: Alarm) -> Bool {
-            if completion != nil { alarms.append(alarm) }
-            return completion != nil
-        }
-
-        mutating func end(_ phase: DataTaskState) -> Ending? {
-            guard let completion else { return nil }
-            defer { (alarms, body) = ([], nil) }
-            self.phase = phase
-            self.completion = nil
-            return (completion, alarms, body)
-        }
     }
 
     private let shared: Mutex<State>
@@ -66,18 +43,18 @@ final class MockDataTask: DataTask, AlarmTarget {
         clock: TaskClock, delivery: BodyDelivery? = nil, completion: @escaping Completion,
         send: @escaping @Sendable () throws -> (timeout: Duration, outcome: @Sendable () -> Outcome)
     ) {
-        shared = Mutex(State(completion: completion))
+        shared = Mutex(State(phase: .suspended(completion)))
         self.clock = clock
         self.delivery = delivery
         self.send = send
     }
 
     var state: DataTaskState {
-        shared.withLock { $0.phase }
+        shared.withLock { $0.phase.state }
     }
 
     func resume() {
-        guard shared.withLock({ $0.start() }) else { return }
+        guard shared.withLock({ $0.phase.resume() }) != nil else { return }
         let outcome: @Sendable () -> Outcome
         do {
             let sent = try send()
@@ -95,14 +72,18 @@ final class MockDataTask: DataTask, AlarmTarget {
     }
 
     private func cancelAtEnd(_ alarm: Alarm) {
-        if !shared.withLock({ $0.watch(alarm) }) { clock.cancel(alarm) }
+        let isNeeded = shared.withLock { state in
+            if state.phase.content != nil { state.alarms.append(alarm) }
+            return state.phase.content != nil
+        }
+        if !isNeeded { clock.cancel(alarm) }
     }
 
     private func deliver(_ outcome: Outcome) {
         let result = outcome.result
         if result.2 is NoResponse { return }  // completed by the timeout or by cancel()
         if let chunks = result.2 as? MockChunks { return deliver(chunks, result.1, outcome.trailers) }
-        end(.completed)?(result, outcome.trailers)
+        complete()?(result, outcome.trailers)
     }
 
     /// Iterates the sequence of a body.
@@ -127,16 +108,16 @@ final class MockDataTask: DataTask, AlarmTarget {
                     await delivery.room()
                 }
                 try await chunks.produce(take, clock)
-                guard let completion = end(.completed) else { return }
+                guard let completion = complete() else { return }
                 if let delivery { return delivery.finish(.success(trailers)) }
                 completion((collected.value, response, nil), trailers)
             } catch {
-                end(.completed)?((nil, nil, error), [:])
+                complete()?((nil, nil, error), [:])
             }
         }
         let isNeeded = shared.withLock { state in
-            if state.completion != nil { state.body = body }
-            return state.phase == .running
+            if state.phase.content != nil { state.body = body }
+            return state.phase.content != nil
         }
         if !isNeeded { body.cancel() }
     }
@@ -144,25 +125,24 @@ final class MockDataTask: DataTask, AlarmTarget {
     /// Has no effect: the request is sent by `resume()` and cannot be held back afterwards.
     func suspend() {}
 
-    func cancel() {
-        guard let completion = end(.canceling) else { return }
-        clock.async { [self] in
-            shared.withLock { $0.phase = .completed }
-            completion((nil, nil, URLError(.cancelled)), [:])
+    func cancel() { fail(.cancelled) }
+
+    func ring() { fail(.timedOut) }
+
+    private func fail(_ code: URLError.Code) {
+        guard let completion = complete() else { return }
+        clock.async { completion((nil, nil, URLError(code)), [:]) }
+    }
+
+    /// - Returns: The completion to call; `nil` if the task was complete.
+    private func complete() -> Completion? {
+        let (phase, alarms, body) = shared.withLock { state in
+            defer { (state.alarms, state.body) = ([], nil) }
+            return (state.phase.complete(), state.alarms, state.body)
         }
-    }
-
-    /// Completes the task with `URLError.timedOut`.
-    func ring() {
-        guard let completion = end(.completed) else { return }
-        clock.async { completion((nil, nil, URLError(.timedOut)), [:]) }
-    }
-
-    private func end(_ phase: DataTaskState) -> Completion? {
-        guard let (completion, alarms, body) = shared.withLock({ $0.end(phase) }) else { return nil }
         for alarm in alarms { clock.cancel(alarm) }
         body?.cancel()
-        return completion
+        return phase.content
     }
 }
 

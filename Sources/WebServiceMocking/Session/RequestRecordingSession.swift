@@ -83,42 +83,36 @@ public final class RequestRecordingSession: MockableSession, StreamingSession {
     }
 }
 
-/// Forwards all calls to a task and reports the first `resume()`.
-private final class RecordingTask: StreamTask {
+/// A task that forwards all calls to another task, and records the request before it is resumed.
+final class RecordingTask: StreamTask {
     private let inner: any DataTask
-    private let record: @Sendable () -> Void
-    private let isPending = Mutex(true)
+    private let onCancel: @Sendable () -> Void
+    private let record: Mutex<TaskPhase<@Sendable () -> Void>>
 
-    init(_ inner: any DataTask, record: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - onCancel: Called before each cancellation.
+    ///   - record: Called before the first `resume()`, unless the task was cancelled before.
+    init(
+        _ inner: any DataTask, onCancel: @escaping @Sendable () -> Void = {}, record: @escaping @Sendable () -> Void
+    ) {
         self.inner = inner
-        self.record = record
+        self.onCancel = onCancel
+        self.record = Mutex(.suspended(record))
     }
 
     var state: DataTaskState { inner.state }
 
     func resume() {
-        if isPending.withLock({ $0.take() }) { record() }
+        record.withLock { $0.resume() }?()
         inner.resume()
     }
 
-    func suspend() {
-        inner.suspend()
-    }
-
-    func receiveMore() {
-        (inner as? any StreamTask)?.receiveMore()
-    }
+    func suspend() { inner.suspend() }
+    func receiveMore() { (inner as? any StreamTask)?.receiveMore() }
 
     func cancel() {
-        isPending.withLock { $0 = false }
+        _ = record.withLock { $0.complete() }
+        onCancel()
         inner.cancel()
-    }
-}
-
-extension Bool {
-    /// Returns the value and sets it to `false`.
-    fileprivate mutating func take() -> Bool {
-        defer { self = false }
-        return self
     }
 }

@@ -44,7 +44,9 @@ struct AdmissionTests {
     @Test("Hosts take turns even if all requests to one host are added first")
     func turnsBehindMany() {
         var admission = Admission<String>(maximumPerHost: 2, maximum: 3)
-        for host in ["a", "b", "c"] { for number in 1...3 { admission.append("\(host)\(number)", to: host) } }
+        for host in ["a", "b", "c"] as [Substring] {
+            for number in 1...3 { admission.append("\(host)\(number)", to: host) }
+        }
         var order: [String] = []
         while let next = admission.next() { order.append(next.item) }
         #expect(order == ["a1", "b1", "c1"])
