@@ -63,6 +63,13 @@ public struct InFlightExchange: Sendable, Identifiable {
     }
 }
 
+/// Work that can be cancelled, from any thread and more than once.
+protocol Cancellable: Sendable {
+    func cancel()
+}
+
+extension Task: Cancellable {}
+
 /// Work of a service that ``WebService/cancelAll()`` ends.
 protocol InFlightWork: AnyObject, Cancellable {
     /// The identifier of the exchange.

@@ -302,13 +302,6 @@ struct TaskState: Sendable {
     }
 }
 
-/// Work that can be cancelled, from any thread and more than once.
-protocol Cancellable: Sendable {
-    func cancel()
-}
-
-extension Task: Cancellable {}
-
 extension Result where Success: Sendable, Failure == any Error {
     /// Returns the result of an asynchronous closure. A `CancellationError` becomes
     /// `URLError.cancelled`.

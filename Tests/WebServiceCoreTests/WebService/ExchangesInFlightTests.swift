@@ -30,7 +30,8 @@ struct ExchangesInFlightTests {
     func list() async throws {
         let session = HandSession()
         let service = WebService.make(session)
-        let tasks = [service.GET("/1"), service.POST("/2").setBody(file: URL(fileURLWithPath: "/dev/null"))]
+        let file = try TemporaryFolder.forTest().file("upload", Data("x".utf8))
+        let tasks = [service.GET("/1"), service.POST("/2").setBody(file: file)]
         #expect(names(service) == [])
         for task in tasks { task.resume() }
         #expect(names(service) == ["request GET", "upload POST"])
