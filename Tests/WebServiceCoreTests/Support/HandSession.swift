@@ -11,7 +11,7 @@ final class ManualTimekeeper: Timekeeper {
     var pending: Int { alarms.count }
 
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        alarms.add(at: instant.addingSaturated(delay), target).alarm
+        alarms.add(at: instant.addingSaturated(delay), target)
     }
 
     func cancel(_ alarm: Alarm) {
@@ -23,7 +23,7 @@ final class ManualTimekeeper: Timekeeper {
             time = time.addingSaturated(duration)
             return time
         }
-        _ = alarms.fire(at: now)
+        alarms.fire(at: now)
     }
 }
 

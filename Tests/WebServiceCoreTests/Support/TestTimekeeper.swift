@@ -31,7 +31,7 @@ final class TestTimekeeper: Timekeeper {
             try await pause(delay)
             target.ring()
         }
-        return alarms.add(at: .max, target).alarm
+        return alarms.add(at: .max, target)
     }
 
     func cancel(_ alarm: Alarm) {
