@@ -16,7 +16,7 @@ package final class ManualTimekeeper: Timekeeper {
     package var pending: Int { alarms.count }
 
     package func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        alarms.add(at: instant.addingSaturated(delay), target).alarm
+        alarms.add(at: instant.addingSaturated(delay), target)
     }
 
     package func cancel(_ alarm: Alarm) {
@@ -28,7 +28,7 @@ package final class ManualTimekeeper: Timekeeper {
             time = time.addingSaturated(duration)
             return time
         }
-        _ = alarms.fire(at: now)
+        alarms.fire(at: now)
     }
 }
 

@@ -32,7 +32,7 @@ package final class TestTimekeeper: Timekeeper {
             try await pause(delay)
             target.ring()
         }
-        return alarms.add(at: .max, target).alarm
+        return alarms.add(at: .max, target)
     }
 
     package func cancel(_ alarm: Alarm) {

@@ -77,7 +77,7 @@ final class ManualClock: Timekeeper {
     func advance(milliseconds: UInt64) { time.withLock { $0 += milliseconds * 1_000_000 } }
 
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        alarms.add(at: instant.addingSaturated(delay), target).alarm
+        alarms.add(at: instant.addingSaturated(delay), target)
     }
 
     func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }

@@ -1,21 +1,16 @@
-/// The events of an exchange that are not delivered yet, in order. One thread at a time delivers.
-struct EventQueue: Sendable {
-    /// An event to deliver.
-    struct Delivery: Sendable {
-        let event: ExchangeEvent
-        let observers: [any Observer]
-    }
-
+/// The events of an exchange that are not delivered yet, in order.
+///
+/// A method that adds events returns whether the caller must deliver them.
+struct EventQueue {
     let exchange: ObservedExchange
-    private let observers: [any Observer]
+    let observers: [any Observer]
+    var delivery = SerialDelivery<ExchangeEvent>()
     /// The instant at which the exchange was resumed.
     private let start: UInt64
     /// The instant of the last event.
     private var latest: UInt64
-    private var pending: [ExchangeEvent] = []
     /// The end of a streamed body that precedes the end of the exchange.
     private var body: ExchangeLog.Entry?
-    private var isDelivering = false
     private var hasEnded = false
     /// A Boolean value that indicates whether the head of the current attempt was reported.
     private var hasHead = false
@@ -28,64 +23,46 @@ struct EventQueue: Sendable {
     }
 
     /// - Parameter instant: Read before the lock: another thread may have added a later event.
-    /// - Returns: The event, if the caller must deliver it and then all that follow (``next()``).
-    mutating func add(_ kind: ExchangeEvent.Kind, at instant: UInt64) -> Delivery? {
+    mutating func add(_ kind: ExchangeEvent.Kind, at instant: UInt64) -> Bool {
         latest = max(latest, instant)
-        let event = ExchangeEvent(exchange: exchange, kind: kind, nanoseconds: latest - start)
-        guard !isDelivering else {
-            pending.append(event)
-            return nil
-        }
-        isDelivering = true
-        return Delivery(event: event, observers: observers)
+        delivery.append(ExchangeEvent(exchange: exchange, kind: kind, nanoseconds: latest - start))
+        return delivery.begin()
     }
 
-    /// Returns the events after the last delivered ones; none if the delivery is over.
-    mutating func next() -> [ExchangeEvent] {
-        defer { pending = [] }
-        isDelivering = !pending.isEmpty
-        return pending
-    }
-
-    mutating func add(_ entry: ExchangeLog.Entry) -> Delivery? {
+    mutating func add(_ entry: ExchangeLog.Entry) -> Bool {
         guard hasEnded || entry.kind != .body else {
             body = entry
-            return nil
+            return false
         }
         return add(.recorded(Timeline.Event(entry, start: start)), at: entry.end ?? entry.start)
     }
 
     // MARK: Attempts
 
-    mutating func start(_ number: Int, _ request: EncodedRequest, at instant: UInt64) -> Delivery? {
+    mutating func start(_ number: Int, _ request: EncodedRequest, at instant: UInt64) -> Bool {
         hasHead = false
-        return hasEnded ? nil : add(.attemptStarted(number: number, request), at: instant)
+        return hasEnded ? false : add(.attemptStarted(number: number, request), at: instant)
     }
 
-    mutating func receive(_ head: ResponseHead, at instant: UInt64) -> Delivery? {
-        guard !hasHead, !hasEnded else { return nil }
+    mutating func receive(_ head: ResponseHead, at instant: UInt64) -> Bool {
+        guard !hasHead, !hasEnded else { return false }
         hasHead = true
         return add(.headReceived(head), at: instant)
     }
 
     mutating func end(
         _ number: Int, _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, at instant: UInt64
-    ) -> Delivery? {
-        guard !hasEnded else { return nil }
-        var first: Delivery?
-        if case .success(let response) = result, let head = response.head { first = receive(head, at: instant) }
-        return first.or(add(.attemptEnded(number: number, result.withoutStream, metrics), at: instant))
+    ) -> Bool {
+        guard !hasEnded else { return false }
+        var delivers = false
+        if case .success(let response) = result, let head = response.head { delivers = receive(head, at: instant) }
+        return add(.attemptEnded(number: number, result.withoutStream, metrics), at: instant) || delivers
     }
 
-    mutating func end(_ summary: @autoclosure () -> ExchangeSummary, at instant: UInt64) -> Delivery? {
-        guard !hasEnded else { return nil }
+    mutating func end(_ summary: @autoclosure () -> ExchangeSummary, at instant: UInt64) -> Bool {
+        guard !hasEnded else { return false }
         hasEnded = true
-        let first = add(.ended(summary()), at: instant)
-        return first.or(body.take().flatMap { add($0) })
+        let delivers = add(.ended(summary()), at: instant)
+        return body.take().map { add($0) } == true || delivers
     }
-}
-
-extension EventQueue.Delivery? {
-    /// Returns the first of two deliveries, of which at most one must be started.
-    func or(_ other: Self) -> Self { self ?? other }
 }

@@ -35,74 +35,71 @@ extension ExchangeContext {
         guard !observers.isEmpty else { return }
         let id = id ?? Self.makeID()
         let streamedBodyLimit = observers.map(\.streamedBodyLimit).max() ?? 0
-        let delivery = state.withLock { state -> EventQueue.Delivery? in
-            guard let origin = state.record.metrics.origin else { return nil }  // unreachable: called after begin()
+        let delivers = state.withLock { state in
+            guard let origin = state.record.metrics.origin else { return false }  // unreachable: called after begin()
             let exchange = ObservedExchange(
                 id: id, parent: state.parent, request: request, type: type, isComposite: isComposite,
                 date: origin.date)
             var queue = EventQueue(exchange, observers, start: origin.instant)
-            let first = queue.add(.created, at: origin.instant)
+            let delivers = queue.add(.created, at: origin.instant)
             state.queue = queue
             (state.options.isObserved, state.options.streamedBodyLimit) = (true, streamedBodyLimit)
             // Another thread has cancelled the task in the meantime.
             if let error = state.record.outcome?.error { _ = state.end(.failure(error), at: origin.instant) }
-            return first
+            return delivers
         }
-        deliver(delivery)
+        if delivers { deliver() }
     }
 
     /// Records the head of the response to the request that was sent last. Called on the threads of
     /// sessions.
     func report(_ head: ResponseHead) {
         let now = clock.now
-        deliverInBackground(state.withLock { $0.record.attemptIsOpen ? $0.queue?.receive(head, at: now) : nil })
+        deliverInBackground(state.withLock { $0.record.attemptIsOpen && $0.queue?.receive(head, at: now) == true })
     }
 
     /// Records bytes of a body that no result contains. Called on the threads of sessions.
     func reportBody(_ bytes: Data) {
         let now = clock.now
-        deliverInBackground(state.withLock { $0.queue?.add(.bodyReceived(bytes), at: now) })
+        deliverInBackground(state.withLock { $0.queue?.add(.bodyReceived(bytes), at: now) == true })
     }
 
     /// Delivers events to observers, which must not delay the threads of sessions.
-    func deliverInBackground(_ delivery: EventQueue.Delivery?) {
-        guard let delivery else { return }
-        clock.async { self.deliver(delivery) }
+    func deliverInBackground(_ delivers: Bool) {
+        if delivers { clock.async { self.deliver() } }
     }
 
-    /// Delivers an event, and all events that are added in the meantime.
-    func deliver(_ delivery: EventQueue.Delivery?) {
-        guard let delivery else { return }
-        for observer in delivery.observers { observer.observe(delivery.event) }
-        while true {
-            let events = state.withLock { $0.queue?.next() ?? [] }
-            if events.isEmpty { return }
-            for event in events {
-                for observer in delivery.observers { observer.observe(event) }
-            }
+    /// Delivers the events that wait, and those that are added in the meantime.
+    func deliver() {
+        while let (event, observers) = state.withLock({ $0.nextEvent() }) {
+            for observer in observers { observer.observe(event) }
         }
     }
 }
 
+/// The events that a transition adds. The result is whether the caller must deliver them.
 extension ExchangeContext.State {
-    /// Returns the event for the end of the last attempt.
-    mutating func reportEnd(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {
-        guard queue != nil else { return nil }
-        return queue?.end(record.attempts, result, record.metrics.transport, at: instant)
+    fileprivate mutating func nextEvent() -> (ExchangeEvent, [any Observer])? {
+        guard let event = queue?.delivery.next(), let queue else { return nil }
+        return (event, queue.observers)
+    }
+
+    /// Reports the end of the last attempt.
+    mutating func reportEnd(_ result: Result<Response, any Error>, at instant: UInt64) -> Bool {
+        queue?.end(record.attempts, result, record.metrics.transport, at: instant) == true
     }
 
     /// Ends an attempt that is still in flight.
     mutating func endOpenAttempt(
         _ result: @autoclosure () -> Result<Response, any Error>, at instant: UInt64
-    ) -> EventQueue.Delivery? {
-        guard record.attemptIsOpen else { return nil }
+    ) -> Bool {
+        guard record.attemptIsOpen else { return false }
         let result = result()
         record.end(result, nil, at: instant)
         return reportEnd(result, at: instant)
     }
 
-    mutating func end(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {
-        guard queue != nil else { return nil }
-        return queue?.end(ExchangeSummary(result, record), at: instant)
+    mutating func end(_ result: Result<Response, any Error>, at instant: UInt64) -> Bool {
+        queue?.end(ExchangeSummary(result, record), at: instant) == true
     }
 }

@@ -51,10 +51,10 @@ extension ExchangeContext {
         -> ResponseReceiver
     {
         let now = clock.now
-        let (receiver, replaced, delivery) = try state.withLock { state in
+        let (receiver, replaced, delivers) = try state.withLock { state in
             if case .refused = state.permission { throw URLError(.cancelled) }
             guard state.record.attempts < ExchangeLog.maximumAttempts else {
-                return (nil, nil, nil) as (ResponseReceiver?, EncodedRequest?, EventQueue.Delivery?)
+                return (nil, nil, false) as (ResponseReceiver?, EncodedRequest?, Bool)
             }
             let receiver = ResponseReceiver(
                 request.source, bodyLength: request.bodyLength, source: source, announcement: announcement,
@@ -62,12 +62,13 @@ extension ExchangeContext {
             state.receivers.append(receiver)
             let replaced = state.record.sent
             // An interceptor may have abandoned the attempt before.
-            let abandoned = state.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
+            let endsAnother = state.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
             state.record.begin(request, at: now)
-            return (receiver, replaced, abandoned.or(state.queue?.start(state.record.attempts, request, at: now)))
+            let starts = state.queue?.start(state.record.attempts, request, at: now) == true
+            return (receiver, replaced, endsAnother || starts)
         }
         withExtendedLifetime(replaced) {}
-        deliver(delivery)
+        if delivers { deliver() }
         if let receiver { return receiver }
         let message = "more than \(ExchangeLog.maximumAttempts) messages for one exchange"
         throw WebServiceError(.tooManyAttempts, message, request: request.source)
@@ -78,14 +79,14 @@ extension ExchangeContext {
         _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, _ receiver: ResponseReceiver
     ) {
         let now = clock.now
-        let delivery = state.withLock { state in
+        let delivers = state.withLock { state in
             state.receivers.removeAll { $0 === receiver }
             if case .success(let response) = result, response.isStreamed { state.stream = receiver }
             let isOpen = state.record.attemptIsOpen
             state.record.end(result, metrics, at: now)
-            return isOpen ? state.reportEnd(result, at: now) : nil
+            return isOpen && state.reportEnd(result, at: now)
         }
-        deliver(delivery)
+        if delivers { deliver() }
     }
 
     /// Removes a receiver that is no longer awaited. The attempt ends with the next one, or with
@@ -107,12 +108,12 @@ extension ExchangeContext {
         let detail = "\(byteCount) bytes" + (failure.isEmpty ? "" : ", \(failure)")
         var entry = ExchangeLog.Entry(kind: .body, start: start, end: clock.now, detail: detail)
         (entry.error, entry.byteCount) = (error, byteCount)
-        let (delivery, progress) = state.withLock { state in
+        let (delivers, progress) = state.withLock { state in
             if let metrics { state.record.metrics.transport = metrics }
             state.record.events.append(entry)
-            return (state.queue?.add(entry), state.progress)
+            return (state.queue?.add(entry) == true, state.progress)
         }
-        deliverInBackground(delivery)
+        deliverInBackground(delivers)
         progress?.end()
     }
 
@@ -125,19 +126,19 @@ extension ExchangeContext {
     func end(_ result: Result<Response, any Error>, hasSource: Bool = false) -> Bool {
         // The end of a task with a source has an instant only for observers.
         let now = hasSource && !isObserved ? 0 : clock.now
-        let ended = state.withLock { state -> (EventQueue.Delivery?, [ResponseReceiver], Permission)? in
+        let ended = state.withLock { state -> (Bool, [ResponseReceiver], Permission)? in
             guard state.record.outcome == nil else { return nil }
-            var first: EventQueue.Delivery?
+            var endsAttempt = false
             if !hasSource, state.record.sent != nil {
                 state.record.metrics.mark(.responseEnd, at: now)
-                first = state.endOpenAttempt(result, at: now)
+                endsAttempt = state.endOpenAttempt(result, at: now)
             }
             state.record.outcome = ExchangeLog.Outcome(result)
             defer { (state.receivers, state.permission) = ([], .refused) }
-            return (first.or(state.end(result, at: now)), state.receivers, state.permission)
+            return (state.end(result, at: now) || endsAttempt, state.receivers, state.permission)
         }
-        guard let (delivery, receivers, permission) = ended else { return false }
-        deliver(delivery)
+        guard let (delivers, receivers, permission) = ended else { return false }
+        if delivers { deliver() }
         for receiver in receivers { receiver.abandon() }
         if case .held(let turns) = permission { for turn in turns { turn.set(false) } }
         return true
@@ -204,11 +205,11 @@ extension ExchangeContext {
     }
 
     private func add(_ entry: ExchangeLog.Entry) {
-        let delivery = state.withLock { state in
+        let delivers = state.withLock { state in
             state.record.events.append(entry)
-            return state.queue?.add(entry)
+            return state.queue?.add(entry) == true
         }
-        deliver(delivery)
+        if delivers { deliver() }
     }
 
     /// Records when a stage of the handlers began or ended.

@@ -19,6 +19,8 @@ final class ExchangeContext: Sendable {
     let state = Mutex(State())
     /// Whether the progress has a receiver. Most exchanges have none, and report it often.
     private let reportsProgress = Atomic(false)
+    /// Whether requests are held back. Most exchanges are never suspended.
+    private let isHeld = Atomic(false)
 
     struct State {
         var record = ExchangeLog.Record()
@@ -64,13 +66,14 @@ final class ExchangeContext: Sendable {
     /// - Throws: `URLError.cancelled` if the exchange has ended or the Swift task is cancelled.
     func permission() async throws {
         if Task.isCancelled { throw URLError(.cancelled) }
+        guard isHeld.load(ordering: .acquiring) else { return }  // `willSend` refuses a request after the end
         let turn = state.withLock { state -> Once<Bool>? in
             guard case .held(let turns) = state.permission else { return nil }
             let turn = Once<Bool>()
             state.permission = .held(turns + [turn])
             return turn
         }
-        guard let turn else { return }  // `willSend` refuses a request after the end
+        guard let turn else { return }
         let isGranted = await withTaskCancellationHandler {
             await turn.value
         } onCancel: {
@@ -86,7 +89,11 @@ final class ExchangeContext: Sendable {
 
     /// Holds back all further requests.
     func holdRequests() {
-        state.withLock { if case .granted = $0.permission { $0.permission = .held([]) } }
+        state.withLock { state in
+            guard case .granted = state.permission else { return }
+            state.permission = .held([])
+            isHeld.store(true, ordering: .releasing)
+        }
     }
 
     /// - Returns: The requests that were held back. The caller sets each to `true`, outside its
@@ -95,6 +102,7 @@ final class ExchangeContext: Sendable {
         state.withLock { state in
             guard case .held(let turns) = state.permission else { return [] }
             state.permission = .granted
+            isHeld.store(false, ordering: .releasing)
             return turns
         }
     }

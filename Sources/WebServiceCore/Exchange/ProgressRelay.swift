@@ -15,26 +15,10 @@ final class ProgressRelay: Prelude {
     private struct State {
         var handlers: [Handler] = []
         var latest: TransferProgress?
-        /// A Boolean value that indicates whether the latest progress has not been delivered yet.
-        var isNew = false
-        var isDelivering = false
-        var isOver = false
+        var delivery = SerialDelivery<TransferProgress>()
 
-        enum Step {
-            case deliver(TransferProgress, [Handler])
-            /// Nothing to deliver. The handlers are returned at the end, to be released outside the
-            /// lock.
-            case rest(isOver: Bool, spent: [Handler])
-        }
-
-        mutating func next() -> Step {
-            if isNew, let latest {
-                isNew = false
-                return .deliver(latest, handlers)
-            }
-            isDelivering = false
-            defer { if isOver { handlers = [] } }
-            return .rest(isOver: isOver, spent: isOver ? handlers : [])
+        mutating func next() -> (TransferProgress, [Handler])? {
+            delivery.next().map { ($0, handlers) }
         }
     }
 
@@ -56,34 +40,34 @@ final class ProgressRelay: Prelude {
 
     /// Reports progress. Returns immediately.
     func update(_ progress: TransferProgress) {
-        let begins = state.withLock { state in
-            guard !state.isOver else { return false }
-            state.latest = progress
-            state.isNew = true
-            defer { state.isDelivering = true }
-            return !state.isDelivering
+        let delivers = state.withLock { state in
+            if !state.delivery.isOver { state.latest = progress }
+            state.delivery.append(progress, replacesOthers: true)
+            return state.delivery.begin()
         }
-        if begins { clock.async { self.deliver() } }
+        if delivers { clock.async { self.deliver() } }
     }
 
     func end() {
-        let isDelivering = state.withLock { state in
-            state.isOver = true
-            return state.isDelivering
-        }
-        if !isDelivering { isDelivered.set(true) }
+        if state.withLock({ $0.delivery.end() }) != nil { finish() }
     }
 
     func delivered() async { _ = await isDelivered.value }
 
     private func deliver() {
-        while true {
-            switch state.withLock({ $0.next() }) {
-            case .deliver(let progress, let handlers): for handler in handlers { handler(progress) }
-            case .rest(let isOver, _):
-                if isOver { isDelivered.set(true) }
-                return
-            }
+        while let (progress, handlers) = state.withLock({ $0.next() }) {
+            for handler in handlers { handler(progress) }
         }
+        if state.withLock({ $0.delivery.isOver }) { finish() }
+    }
+
+    /// Releases the handlers.
+    private func finish() {
+        let spent = state.withLock { state in
+            defer { state.handlers = [] }
+            return state.handlers
+        }
+        withExtendedLifetime(spent) {}
+        isDelivered.set(true)
     }
 }

@@ -28,6 +28,8 @@ final class BodyHandle: Sendable {
 /// meantime, `CurlSession` does not read from the socket (`CurlHandle.receiveBody(_:)`). A session
 /// that cannot pause continues to read, and ``BodyDelivery`` buffers the bytes.
 extension ResponseReceiver {
+    typealias Reader = CheckedContinuation<Read, Never>
+
     struct StreamState {
         /// The instant of the head.
         let start: UInt64
@@ -39,7 +41,7 @@ extension ResponseReceiver {
         var lastRead: UInt64 = 0
         var isPaused = false
         /// The reader that waits for bytes or the end.
-        var reader: Waiter?
+        var reader: Reader?
         var end: Result<Headers, any Error>?
         var alarm: Alarm?
     }
@@ -76,7 +78,7 @@ extension ResponseReceiver {
     ///   - isInterrupted: Whether the task of the session must be cancelled.
     ///   - discardsBytes: Whether the buffered bytes do not precede the end.
     func endStream(_ end: Result<Headers, any Error>, isInterrupted: Bool = false, discardsBytes: Bool = false) {
-        let (reader, task, alarm) = state.withLock { state -> (Waiter?, (any DataTask)?, Alarm?) in
+        let (reader, task, alarm) = state.withLock { state -> (Reader?, (any DataTask)?, Alarm?) in
             guard state.stream?.end == nil else { return (nil, nil, nil) }
             state.stream?.end = end
             if discardsBytes { state.body.clear() }
@@ -85,7 +87,7 @@ extension ResponseReceiver {
         if let alarm { clock.cancel(alarm) }
         if isInterrupted { task?.cancel() }
         withExtendedLifetime(task) {}
-        reader?.resume()
+        reader?.resume(returning: .again)
         if let context { context.service.end(context.workID) }
     }
 
@@ -119,67 +121,58 @@ extension ResponseReceiver {
 
     // MARK: Reading
 
-    private enum Read {
+    enum Read {
         case bytes(Data)
-        case end
-        case failure(any Error)
-        case wait
+        case end(Result<Headers, any Error>)
+        /// Bytes or the end have arrived.
+        case again
         /// Another reader is waiting.
         case busy
-    }
-
-    /// Returns the buffered bytes: at most the size of the buffer plus one chunk of the transport.
-    private func read() -> Read {
-        let now = instant
-        let (read, task) = state.withLock { state -> (Read, (any DataTask)?) in
-            if state.stream?.reader != nil { return (.busy, nil) }
-            if isReady(state, now) {
-                let isPaused = state.stream?.isPaused == true
-                state.stream?.isPaused = false
-                state.stream?.lastRead = now
-                state.stream?.lastCount = state.body.count
-                // A stream may be idle for a long time.
-                defer { state.body.releaseMemory() }
-                return (.bytes(state.body.take()), isPaused ? state.task : nil)
-            }
-            switch state.stream?.end {
-            case .success?: return (.end, nil)
-            case .failure(let error)?: return (.failure(error), nil)
-            case nil: return (.wait, nil)
-            }
-        }
-        (task as? any StreamTask)?.receiveMore()
-        return read
     }
 
     /// Returns the next bytes, as received; `nil` at the end.
     func next() async throws -> Data? {
         while true {
-            switch read() {
+            let read = await withTaskCancellationHandler {
+                await withCheckedContinuation { reader in
+                    let now = instant
+                    let (read, paused) = state.withLock { self.read(&$0, reader, now) }
+                    // The session can pause, because it has.
+                    (paused as? any StreamTask)?.receiveMore()
+                    if let read { reader.resume(returning: read) }
+                }
+            } onCancel: {
+                cancel()
+            }
+            switch read {
             case .bytes(let data): return data
-            case .end: return nil
-            case .failure(let error): throw error
-            case .wait: await wait()
+            case .end(let end):
+                _ = try end.get()
+                return nil
+            case .again: continue
             case .busy: throw WebServiceError(.streamConsumed, "the body is already being read", request: request)
             }
         }
     }
 
-    private func wait() async {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let now = instant
-                let mustWait = state.withLock { state in
-                    guard !isReady(state, now), let stream = state.stream, stream.end == nil, stream.reader == nil
-                    else { return false }
-                    state.stream?.reader = continuation
-                    return true
-                }
-                if !mustWait { continuation.resume() }
-            }
-        } onCancel: {
-            cancel()
+    /// Takes the buffered bytes: at most the size of the buffer plus one chunk of the transport.
+    ///
+    /// - Returns: What was read, or `nil` if the reader waits, and the task of the session if it is
+    ///   paused and must continue.
+    private func read(_ state: inout State, _ reader: Reader, _ now: UInt64) -> (Read?, (any DataTask)?) {
+        if state.stream?.reader != nil { return (.busy, nil) }
+        if isReady(state, now) {
+            let isPaused = state.stream?.isPaused == true
+            state.stream?.isPaused = false
+            state.stream?.lastRead = now
+            state.stream?.lastCount = state.body.count
+            // A stream may be idle for a long time.
+            defer { state.body.releaseMemory() }
+            return (.bytes(state.body.take()), isPaused ? state.task : nil)
         }
+        if let end = state.stream?.end { return (.end(end), nil) }
+        state.stream?.reader = reader
+        return (nil, nil)
     }
 
     /// Records an error of the reader. One of the transport is part of the end of the body.

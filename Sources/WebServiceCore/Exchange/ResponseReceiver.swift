@@ -58,9 +58,11 @@ package final class ResponseReceiver: BodyReceiver {
 
         init(progress: TransferProgress) { self.progress = progress }
 
+        private var isOpen: Bool { if case .open = phase { true } else { false } }
+
         /// - Returns: What the caller resumes and releases, outside the lock.
         fileprivate mutating func set(_ reply: Reply) -> (Waiter?, (any DataTask)?) {
-            guard case .open = phase else { return (nil, nil) }
+            guard isOpen else { return (nil, nil) }
             phase = .replied(reply)
             return (waiter.take(), stream == nil ? task.take() : nil)
         }
@@ -77,7 +79,7 @@ package final class ResponseReceiver: BodyReceiver {
         }
 
         fileprivate mutating func abandon() -> (Waiter?, (any DataTask)?) {
-            guard case .open = phase else { return (nil, nil) }
+            guard isOpen else { return (nil, nil) }
             phase = .over
             return (waiter.take(), task.take())
         }
@@ -194,7 +196,7 @@ package final class ResponseReceiver: BodyReceiver {
     /// Receives the result of a session that completes with three optional values.
     func didComplete(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) {
         announcement?.didReceive(data, response, error)
-        set(Reply(result: Result(data, response, error, source)))
+        set(Reply(result: Result(data, response, error, source: source)))
     }
 
     // MARK: Reception
@@ -228,7 +230,7 @@ package final class ResponseReceiver: BodyReceiver {
     }
 
     private enum Outcome {
-        case added(TransferProgress, reader: Waiter?)
+        case added(TransferProgress, reader: Reader?)
         case paused
         case encoded(any ContentDecoder)
         case tooLarge(ResponseHead?)
@@ -259,7 +261,7 @@ package final class ResponseReceiver: BodyReceiver {
         }
         switch outcome {
         case .added(let progress, let reader):
-            reader?.resume()
+            reader?.resume(returning: .again)
             report(progress)
         case .paused: return .pause
         case .encoded(let decoder):

@@ -143,3 +143,42 @@ extension Request.Options {
     /// The maximum size of the body that applies.
     var bodyMaximum: Int { maximumResponseBytes ?? (isStreamed ? .max : serviceMaximum ?? 100 << 20) }
 }
+
+extension Request {
+    /// The priority of a request (``Options/priority``).
+    public enum Priority: Sendable, Hashable {
+        /// After other requests, for example for a prefetch.
+        case low
+        /// The default.
+        case normal
+        /// Before other requests.
+        case high
+
+        /// The weight of an HTTP/2 stream, from 1 to 256 (RFC 7540, section 5.3.2).
+        package var streamWeight: Int {
+            switch self {
+            case .low: 1
+            case .normal: 16
+            case .high: 256
+            }
+        }
+    }
+}
+
+/// The key of a tag, a value that accompanies a request and is not sent.
+///
+/// ```swift
+/// enum Feature: RequestTagKey {
+///     static let defaultValue = "unknown"
+/// }
+/// request.options[Feature.self] = "search"
+/// ```
+/// A tag can be read from the ``Request`` in interceptors, from the task and
+/// ``WebServiceError/request``, and from ``ObservedExchange``. Redirects and retries preserve it.
+public protocol RequestTagKey {
+    /// The type of the value.
+    associatedtype Value: Sendable
+
+    /// The value for requests without this tag.
+    static var defaultValue: Value { get }
+}

@@ -202,3 +202,11 @@ extension Response: RedactedReflectable {
     /// The status, size and source: safe to log.
     public var description: String { "\(status), \(data.count) bytes, \(source)" }
 }
+
+// Members that users of other frameworks look for, each with a message that names the replacement.
+
+extension Response {
+    /// Unavailable: use ``status``.
+    @available(*, unavailable, renamed: "status")
+    public var statusCode: Int { status }
+}

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// A value that is set once, by the first of several events, and awaited by one Swift task.
 package final class Once<Value: Sendable>: Sendable {
     private struct State {
@@ -30,5 +32,17 @@ package final class Once<Value: Sendable>: Sendable {
                 if let value { continuation.resume(returning: value) }
             }
         }
+    }
+}
+
+/// A flag that can be set once.
+final class OnceFlag: Sendable {
+    private let value = Atomic(false)
+
+    var isSet: Bool { value.load(ordering: .acquiring) }
+
+    /// - Returns: Whether this call set the flag.
+    func set() -> Bool {
+        !value.exchange(true, ordering: .acquiringAndReleasing)
     }
 }

@@ -34,39 +34,66 @@ extension Timekeeper {
 /// An alarm that was scheduled with a ``Timekeeper``.
 package struct Alarm: Sendable {
     fileprivate let token: AlarmQueue.Token
-    fileprivate var shard = 0
+    /// The index among the groups of ``SystemAlarms``.
+    fileprivate var group = 0
 }
 
-/// The state that every ``Timekeeper`` shares: the queue and its lock.
+/// The state that every ``Timekeeper`` shares: the queue of alarms, the timer that fires them, and
+/// their lock.
 package final class AlarmTimer: Sendable {
-    private let queue = Mutex(AlarmQueue())
+    private struct State {
+        var queue = AlarmQueue()
+        /// The instant to which the timer is set.
+        var setting: UInt64?
 
-    package init() {}
+        /// Returns the instant of the next alarm, unless the timer already fires early enough.
+        ///
+        /// A superfluous early event is harmless.
+        mutating func change() -> UInt64? {
+            guard let earliest = queue.earliest, setting.map({ earliest < $0 }) ?? true else { return nil }
+            setting = earliest
+            return earliest
+        }
+    }
 
-    /// - Returns: The alarm, and whether it is the earliest, so a timer must be set again.
-    package func add(at instant: UInt64, _ target: any AlarmTarget) -> (alarm: Alarm, isEarliest: Bool) {
-        queue.withLock { queue in
-            let before = queue.earliest
-            let token = queue.add(at: instant, target)
-            return (Alarm(token: token), before.map { instant < $0 } ?? true)
+    private let state = Mutex(State())
+    private let setTimer: @Sendable (UInt64) -> Void
+
+    /// - Parameter setTimer: Sets the timer that calls ``fire(at:)``. Called with the lock, so that
+    ///   the last call has the earliest instant. Defaults to no timer.
+    package init(setTimer: @escaping @Sendable (UInt64) -> Void = { _ in }) {
+        self.setTimer = setTimer
+    }
+
+    package func add(at instant: UInt64, _ target: any AlarmTarget) -> Alarm {
+        state.withLock { state in
+            let alarm = Alarm(token: state.queue.add(at: instant, target))
+            if let instant = state.change() { setTimer(instant) }
+            return alarm
         }
     }
 
     package func cancel(_ alarm: Alarm) {
-        let target = queue.withLock { $0.remove(alarm.token) }
+        let target = state.withLock { $0.queue.remove(alarm.token) }
         withExtendedLifetime(target) {}
     }
 
-    /// Notifies the targets that are due and returns the instant of the next alarm.
-    package func fire(at now: UInt64) -> UInt64? {
-        for target in queue.withLock({ $0.takeDue(at: now) }) { target.ring() }
-        return queue.withLock { $0.earliest }
+    /// Notifies the targets that are due.
+    package func fire(at now: UInt64) {
+        let due = state.withLock { state in
+            state.setting = nil
+            return state.queue.takeDue(at: now)
+        }
+        for target in due { target.ring() }
+        state.withLock { state in
+            if let instant = state.change() { setTimer(instant) }
+        }
     }
 
-    package var count: Int { queue.withLock { $0.count } }
+    package var count: Int { state.withLock { $0.queue.count } }
 
     /// The instant of the next alarm; `nil` if there is none.
-    package var earliest: UInt64? { queue.withLock { $0.earliest } }
+    package var earliest: UInt64? { state.withLock { $0.queue.earliest } }
 }
 
 /// The clock of the package: the system clock unless a test injects another one.
@@ -125,22 +152,22 @@ private final class AlarmClosure: AlarmTarget {
     func ring() { body() }
 }
 
-/// The alarms of the system clock, distributed over a few shards.
+/// The alarms of the system clock, distributed over a few groups.
 ///
-/// A thread always uses the same shard, so that tasks on different processors do not contend for a
+/// A thread always uses the same group, so that tasks on different processors do not contend for a
 /// lock when they set alarms, few of which ever fire.
 private enum SystemAlarms {
-    private static let shards = (0..<8).map { _ in Shard() }
+    private static let groups = (0..<8).map { _ in makeGroup() }
 
     static func schedule(at instant: UInt64, _ target: any AlarmTarget) -> Alarm {
-        let index = threadNumber % shards.count
-        var alarm = shards[index].schedule(at: instant, target)
-        alarm.shard = index
+        let index = threadNumber % groups.count
+        var alarm = groups[index].add(at: instant, target)
+        alarm.group = index
         return alarm
     }
 
     static func cancel(_ alarm: Alarm) {
-        shards[alarm.shard].alarms.cancel(alarm)
+        groups[alarm.group].cancel(alarm)
     }
 
     /// A number that differs between most threads.
@@ -152,40 +179,17 @@ private enum SystemAlarms {
         #endif
     }
 
-    /// A dispatch timer that is set to the earliest of its alarms.
-    private final class Shard: Sendable {
-        let alarms = AlarmTimer()
-        private let armed = Mutex<UInt64?>(nil)
+    /// Returns alarms with a dispatch timer, which are never deallocated.
+    private static func makeGroup() -> AlarmTimer {
         // Dispatch sources are thread-safe, but Dispatch on Linux does not declare it.
-        private nonisolated(unsafe) let source: any DispatchSourceTimer
-
-        init() {
-            source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "WebService.alarms"))
-            source.setEventHandler { [unowned self] in ring() }  // shards are never deallocated
-            source.activate()
+        nonisolated(unsafe) let source = DispatchSource.makeTimerSource(
+            queue: DispatchQueue(label: "WebService.alarms"))
+        let alarms = AlarmTimer { instant in
+            source.schedule(deadline: DispatchTime(uptimeNanoseconds: instant), leeway: .milliseconds(1))
         }
-
-        func schedule(at instant: UInt64, _ target: any AlarmTarget) -> Alarm {
-            let (alarm, isEarliest) = alarms.add(at: instant, target)
-            if isEarliest { arm(instant) }
-            return alarm
-        }
-
-        private func ring() {
-            armed.withLock { $0 = nil }
-            if let next = alarms.fire(at: DispatchTime.now().uptimeNanoseconds) { arm(next) }
-        }
-
-        /// Sets the timer unless it already fires early enough.
-        ///
-        /// A superfluous early event is harmless.
-        private func arm(_ instant: UInt64) {
-            armed.withLock { armed in
-                if let armed, armed <= instant { return }
-                armed = instant
-                source.schedule(deadline: DispatchTime(uptimeNanoseconds: instant), leeway: .milliseconds(1))
-            }
-        }
+        source.setEventHandler { alarms.fire(at: DispatchTime.now().uptimeNanoseconds) }
+        source.activate()
+        return alarms
     }
 }
 

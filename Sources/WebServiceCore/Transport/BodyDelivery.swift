@@ -44,6 +44,10 @@ package final class BodyDelivery: Sendable {
         var isAborted = false
         /// A Boolean value that indicates whether the end is being delivered or was delivered.
         var isOver = false
+        /// The file of buffered bytes, and their number.
+        var file: (file: UnlinkedFile, count: Int)?
+        /// The task that is cancelled when the receiver ends the exchange with an error.
+        weak var task: (any DataTask)?
 
         /// - Returns: Whether the caller must deliver the parts.
         mutating func add(_ part: Part) -> Bool {
@@ -111,12 +115,6 @@ package final class BodyDelivery: Sendable {
     private let state = Mutex(State())
     private let receiver: any BodyReceiver
     private let clock: TaskClock
-    private let file = Mutex<(file: UnlinkedFile, count: Int)?>(nil)
-    private struct Transport {
-        weak var task: (any DataTask)?
-    }
-
-    private let transport = Mutex(Transport())
 
     /// - Parameter clock: The clock of the session, which waits for the delivery. Defaults to
     ///   the system clock.
@@ -127,7 +125,7 @@ package final class BodyDelivery: Sendable {
 
     /// Attaches the task that is cancelled when the receiver ends the exchange with an error.
     func attach(_ task: any DataTask) {
-        transport.withLock { $0.task = task }
+        state.withLock { $0.task = task }
     }
 
     /// A Boolean value that indicates whether the receiver has paused.
@@ -141,12 +139,13 @@ package final class BodyDelivery: Sendable {
 
     package func receive(_ data: Data) {
         guard !data.isEmpty else { return }
-        let waiting = state.withLock { $0.waiting }
-        guard waiting > 0, waiting + data.count > Self.memoryLimit, receiver.mayPause else {
-            let unused = file.withLock { $0.take() }
-            withExtendedLifetime(unused) {}
-            return add(.bytes(data))
+        let mayPause = receiver.mayPause
+        let (waiting, isInMemory, unused) = state.withLock { state in
+            let fits = state.waiting == 0 || state.waiting + data.count <= Self.memoryLimit
+            return (state.waiting, fits || !mayPause, fits || !mayPause ? state.file.take()?.file : nil)
         }
+        withExtendedLifetime(unused) {}
+        guard !isInMemory else { return add(.bytes(data)) }
         guard waiting + data.count <= Self.limit else {
             return fail(
                 WebServiceError(
@@ -205,10 +204,12 @@ package final class BodyDelivery: Sendable {
     /// Writes bytes to the file. Called by one thread at a time.
     private func store(_ data: Data) throws -> Part {
         do {
-            let current = file.withLock { $0 }.flatMap { $0.count < Self.limit ? $0 : nil }
+            let last = state.withLock { $0.file }  // released outside the lock
+            let current = last.flatMap { $0.count < Self.limit ? $0 : nil }
             let (unlinked, start) = try current ?? (UnlinkedFile(), 0)
             try unlinked.descriptor.append(data)
-            file.withLock { $0 = (unlinked, start + data.count) }
+            state.withLock { $0.file = (unlinked, start + data.count) }
+            withExtendedLifetime(last) {}
             return .stored(unlinked, start..<start + data.count)
         } catch let failure as SystemFailure {
             throw failure.error(.storage, "the body cannot be written to a temporary file")
@@ -265,7 +266,7 @@ package final class BodyDelivery: Sendable {
     /// Ends the exchange with an error of the receiver or the file.
     private func fail(_ error: any Error) {
         abort(error)
-        transport.withLock { $0.task }?.cancel()
+        state.withLock { $0.task }?.cancel()
     }
 }
 

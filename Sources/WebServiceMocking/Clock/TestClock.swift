@@ -122,7 +122,7 @@ public final class TestClock: Clock {
             rounds = instant > elapsed ? 0 : rounds + 1
             guard rounds < Self.maximumRounds else { return false }
             state.withLock { $0.elapsed = max($0.elapsed, instant) }
-            _ = alarms.fire(at: next)
+            alarms.fire(at: next)
         }
         return false
     }
@@ -149,7 +149,7 @@ extension TestClock: Timekeeper {
     package var work: WorkCount? { progress }
 
     package func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        alarms.add(at: instant.addingSaturated(delay), target).alarm
+        alarms.add(at: instant.addingSaturated(delay), target)
     }
 
     package func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }

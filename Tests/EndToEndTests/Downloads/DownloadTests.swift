@@ -241,14 +241,14 @@ private final class HurriedClock: Timekeeper {
 
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
         let end = instant.addingSaturated(delay)
-        let alarm = alarms.add(at: end, target).alarm
+        let alarm = alarms.add(at: end, target)
         guard delay < .seconds(10) else { return alarm }
         DispatchQueue.global().async { [self] in
             let now = time.withLock { time in
                 time = max(time, end)
                 return time
             }
-            _ = alarms.fire(at: now)
+            alarms.fire(at: now)
         }
         return alarm
     }

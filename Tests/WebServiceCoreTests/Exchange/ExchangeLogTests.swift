@@ -64,8 +64,8 @@ struct ExchangeLogTests {
             id: 1, parent: nil, request: nil, type: nil, isComposite: false, date: Date(timeIntervalSince1970: 0))
         var queue = EventQueue(exchange, [], start: 10)
         let events = ([10, 15, 12, 16, 3] as [UInt64]).map { instant in
-            defer { _ = queue.next() }
-            return queue.add(.created, at: instant)?.event.nanoseconds
+            _ = queue.add(.created, at: instant)
+            return queue.delivery.next()?.nanoseconds
         }
         #expect(events == [0, 5, 5, 6, 6])
     }

@@ -351,6 +351,18 @@ struct ServicePassthroughDelegateTests {
         #expect(recorder.calls.values == ["sent"])
     }
 
+    @Test("A data task that has completed before it is resumed does not notify the delegate")
+    func completedBeforeResume() throws {
+        let recorder = Recorder()
+        let request = try Request(url: "https://h/").urlRequest()
+        let task = DelegateStage(delegate: recorder).announcing(request, source: nil) { completion in
+            completion(nil, nil, URLError(.cancelled))
+            return HandSession.Exchange(request, completion) { _ in }
+        }
+        task.resume()
+        #expect(recorder.calls.values == [])
+    }
+
     @Test(
         "A session that completes twice is reported once, and its redirect is followed once", arguments: [false, true])
     func twice(hasDelegate: Bool) async throws {

@@ -160,7 +160,7 @@ private final class EndpointClock: Timekeeper {
     var instant: UInt64 { time.withLock { $0 } }
     var pending: Int { alarms.count }
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        alarms.add(at: instant.addingSaturated(delay), target).alarm
+        alarms.add(at: instant.addingSaturated(delay), target)
     }
     func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
     func advance(by duration: Duration) {
@@ -168,6 +168,6 @@ private final class EndpointClock: Timekeeper {
             time = time.addingSaturated(duration)
             return time
         }
-        _ = alarms.fire(at: now)
+        alarms.fire(at: now)
     }
 }

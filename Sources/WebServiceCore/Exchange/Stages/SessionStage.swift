@@ -48,7 +48,7 @@ struct SessionStage: Sendable {
 extension Result where Success == Response, Failure == any Error {
     /// The result of a session that completes with three optional values. A result without any of
     /// them is an error, because it is not a response from a server.
-    init(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?, _ source: Response.Source) {
+    init(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?, source: Response.Source) {
         if let error {
             self = .failure(URLError(transport: error) ?? error)
         } else if data == nil, response == nil {

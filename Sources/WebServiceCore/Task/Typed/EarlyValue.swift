@@ -5,30 +5,7 @@ final class EarlyValue<Value: Sendable>: Prelude {
 
     private struct State {
         var value: SourcedValue<Value>?
-        var observers: [Receiver] = []
-        var isNotifying = false
-        var isOver = false
-
-        /// Returns whether the caller must notify observers.
-        mutating func claim() -> Bool {
-            guard value != nil, !observers.isEmpty, !isNotifying else { return false }
-            isNotifying = true
-            return true
-        }
-
-        enum Step: Sendable {
-            case notify(SourcedValue<Value>, [Receiver])
-            case rest(isOver: Bool)
-        }
-
-        mutating func next() -> Step {
-            if let value, !observers.isEmpty {
-                defer { observers = [] }
-                return .notify(value, observers)
-            }
-            isNotifying = false
-            return .rest(isOver: isOver)
-        }
+        var observers = SerialDelivery<Receiver>()
     }
 
     private let state = Mutex(State())
@@ -40,46 +17,34 @@ final class EarlyValue<Value: Sendable>: Prelude {
     /// Adds an observer. One that is added after the end is never called, because a newer value is
     /// available.
     func add(_ observer: @escaping Receiver) {
-        let notifies = state.withLock { state in
-            guard !state.isOver else { return false }
-            state.observers.append(observer)
-            return state.claim()
-        }
-        if notifies { notify() }
+        deliver(
+            state.withLock { state in
+                state.observers.append(observer)
+                return state.value != nil && state.observers.begin() ? state.value : nil
+            })
     }
 
     /// Sets the value and notifies the observers.
     func announce(_ value: SourcedValue<Value>) {
-        let notifies = state.withLock { state in
-            guard !state.isOver, state.value == nil else { return false }
-            state.value = value
-            return state.claim()
-        }
-        if notifies { notify() }
+        deliver(
+            state.withLock { state in
+                guard !state.observers.isOver, state.value == nil else { return nil }
+                state.value = value
+                return state.observers.begin() ? value : nil
+            })
     }
 
     func end() {
-        let (isNotifying, observers) = state.withLock { state in
-            state.isOver = true
-            defer { if !state.isNotifying { state.observers = [] } }
-            return (state.isNotifying, state.observers)
-        }
-        withExtendedLifetime(observers) {}
-        if !isNotifying { isDelivered.set(true) }
+        if state.withLock({ $0.observers.end() }) != nil { isDelivered.set(true) }
     }
 
     func delivered() async { _ = await isDelivered.value }
 
-    private func notify() {
+    private func deliver(_ value: SourcedValue<Value>?) {
+        guard let value else { return }
         Task(executorPreference: clock.executor) { [self] in
-            while true {
-                switch state.withLock({ $0.next() }) {
-                case .notify(let value, let observers): for observer in observers { await observer(value) }
-                case .rest(let isOver):
-                    if isOver { isDelivered.set(true) }
-                    return
-                }
-            }
+            while let observer = state.withLock({ $0.observers.next() }) { await observer(value) }
+            if state.withLock({ $0.observers.isOver }) { isDelivered.set(true) }
         }
     }
 }
