@@ -117,16 +117,22 @@ struct CancelAllRealTimeTests {
         let session = try CurlSession { $0.maximumConnectionsPerHost = 64 }
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200).after(.seconds(600)) }
         let service = WebService(server.baseURLString, session: session)
-        let tally = Box(Tally())
-        for number in 0..<1_000 {
-            service.GET("/x/\(number)").data().onCompletion { _ in tally.change { $0.complete(number) } }.resume()
+        var shortest = Duration.seconds(600)
+        // The shortest of several: other processes can only add to the duration.
+        for _ in 0..<5 {
+            let tally = Box(Tally())
+            for number in 0..<1_000 {
+                service.GET("/x/\(number)").data().onCompletion { _ in tally.change { $0.complete(number) } }.resume()
+            }
+            #expect(service.exchanges.count == 1_000)
+            let start = ContinuousClock.now
+            service.cancelAll()
+            await eventually("each exchange completes") { tally.value.counts.count == 1_000 }
+            #expect(tally.value.counts.values.max() == 1)
+            shortest = min(shortest, start.duration(to: tally.value.last))
         }
-        #expect(service.exchanges.count == 1_000)
-        let start = ContinuousClock.now
-        service.cancelAll()
-        await eventually("each exchange completes") { tally.value.counts.count == 1_000 }
-        #expect(tally.value.counts.values.max() == 1)
-        #expect(start.duration(to: tally.value.last) < .milliseconds(isSanitized ? 2_000 : 200))
+        print("1,000 cancelled exchanges: \(shortest)")
+        #expect(shortest < .milliseconds(isSanitized ? 2_000 : 200))
         session.close(.cancelling)
     }
 }

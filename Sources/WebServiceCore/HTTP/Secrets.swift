@@ -11,16 +11,20 @@ enum Secrets {
     ///
     /// Only ASCII letters and digits are compared, without regard to case.
     static func mayBeNamed(by text: String) -> Bool {
-        let plain = ASCII.lowercased(text.utf8.filter(ASCII.isAlphanumeric))
-        return fragments.contains { plain.utf8.holds($0.utf8) }
+        let plain = Array(ASCII.lowercased(text.utf8.filter(ASCII.isAlphanumeric)).utf8)
+        return plain.indices.contains { start in
+            fragments[plain[start]]?.contains { plain[start...].starts(with: $0) } ?? false
+        }
     }
 
-    private static let fragments = [
-        "accesskey", "apikey", "artapi", "assertion", "auth", "bearer", "code", "connectionstring", "connstr",
-        "cookie", "credential", "csrf", "cvc", "cvv", "dpop", "dockerconfig", "hmac", "jwt", "key", "mfa", "mnemonic",
-        "otp", "pass", "phrase", "pin", "psk", "pswd", "pw", "saml", "secret", "sess", "sid", "sig", "ssn", "ticket",
-        "token", "verifier", "wresult", "xsrf",
-    ]
+    /// The parts of names, by their first byte.
+    private static let fragments = Dictionary(
+        grouping: [
+            "accesskey", "apikey", "artapi", "assertion", "auth", "bearer", "code", "connectionstring", "connstr",
+            "cookie", "credential", "csrf", "cvc", "cvv", "dpop", "dockerconfig", "hmac", "jwt", "key", "mfa",
+            "mnemonic", "otp", "pass", "phrase", "pin", "psk", "pswd", "pw", "saml", "secret", "sess", "sid", "sig",
+            "ssn", "ticket", "token", "verifier", "wresult", "xsrf",
+        ].map { Array($0.utf8) }, by: { $0.first ?? 0 })
 
     /// Returns a value, or the placeholder if it may be secret or contain a secret: by its name, or
     /// because it contains user information, the name of a credential, the URL of a webhook, an
