@@ -58,7 +58,7 @@ final class ChildExchange: AlarmTarget, InFlightWork {
         let observed = ObservedResult(
             result: result, delegate: exchange.stages.delegateReference?.delegate, exchange: context)
         let rejection = observed.rejection()
-        observed.report(context.record.metrics)
+        observed.reportMetrics()
         return rejection.map { .failure($0) } ?? result
     }
 

@@ -77,7 +77,8 @@ extension ExchangeContext {
     }
 }
 
-/// The events that a transition adds. The result is whether the caller must deliver them.
+/// The transitions of the events. One that adds events returns whether the caller must deliver
+/// them.
 extension ExchangeContext.State {
     fileprivate mutating func nextEvent() -> (ExchangeEvent, [any Observer])? {
         guard let event = queue?.delivery.next(), let queue else { return nil }

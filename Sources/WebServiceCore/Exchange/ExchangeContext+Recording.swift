@@ -70,7 +70,7 @@ extension ExchangeContext {
         withExtendedLifetime(replaced) {}
         if delivers { deliver() }
         if let receiver { return receiver }
-        let message = "more than \(ExchangeLog.maximumAttempts) messages for one exchange"
+        let message = "the exchange needs more than \(ExchangeLog.maximumAttempts) requests; check for a loop"
         throw WebServiceError(.tooManyAttempts, message, request: request.source)
     }
 
@@ -120,7 +120,7 @@ extension ExchangeContext {
     /// Records the end of the exchange: an attempt that is still in flight ends with it, replies
     /// are no longer awaited, and no request is sent anymore.
     ///
-    /// - Parameter hasSource: Whether something other than the exchange provided the result.
+    /// - Parameter hasSource: Whether a ``TaskState/Source`` provided the result.
     /// - Returns: `false` without an effect if the exchange has already ended.
     @discardableResult
     func end(_ result: Result<Response, any Error>, hasSource: Bool = false) -> Bool {

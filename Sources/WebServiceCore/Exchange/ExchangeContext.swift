@@ -38,7 +38,7 @@ final class ExchangeContext: Sendable {
         /// The instant of `resume()` on the system's clock, see ``SessionCancellation``.
         var start: UInt64?
         var permission = Permission.granted
-        /// The replies that the exchange waits for; usually one.
+        /// The receivers whose replies the exchange waits for; usually one.
         var receivers: [ResponseReceiver] = []
         var options = ResponseReceiver.Options()
         /// The receiver of the streamed body.

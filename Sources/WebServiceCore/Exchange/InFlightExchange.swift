@@ -18,7 +18,7 @@ public struct InFlightExchange: Sendable, Identifiable {
         public static let request = Kind(description: "request")
         /// A request whose body is a file, a stream or a multipart form.
         public static let upload = Kind(description: "upload")
-        /// A response whose body flows, until its end.
+        /// A streamed response, until the end of its body.
         public static let stream = Kind(description: "stream")
         /// An event stream that waits for its next connection.
         public static let reconnection = Kind(description: "reconnection")
@@ -38,9 +38,10 @@ public struct InFlightExchange: Sendable, Identifiable {
     public let type: (any Sendable.Type)?
     /// The state of the task; `.running` for a stream after its head.
     public let state: DataTaskState
-    /// The progress that was reported last.
+    /// The last known progress.
     ///
-    /// `nil` before the first report, and for a typed request whose task has no progress handler.
+    /// `nil` before a request is sent and, unless the task has a progress handler, between attempts
+    /// and for a typed request.
     public let progress: TransferProgress?
 
     init(
@@ -74,7 +75,7 @@ extension Task: Cancellable {}
 protocol InFlightWork: AnyObject, Cancellable {
     /// The identifier of the exchange.
     var workID: ObjectIdentifier { get }
-    /// The snapshot; `nil` while other work that is listed stands for it.
+    /// The snapshot; `nil` while the list contains other work that represents the exchange.
     var snapshot: InFlightExchange? { get }
 }
 
@@ -95,7 +96,7 @@ struct InFlight: Sendable {
     private var isInvalidated = false
     private var observers: [UInt64: AsyncStream<Void>.Continuation] = [:]
 
-    /// What has changed, to be notified and released outside the lock.
+    /// The observers to notify of a change, and the work to release, both outside the lock.
     struct Change {
         fileprivate var observers: [AsyncStream<Void>.Continuation] = []
         fileprivate var released: (any InFlightWork)?
@@ -105,7 +106,8 @@ struct InFlight: Sendable {
         }
     }
 
-    var works: [any InFlightWork] {
+    /// The work, oldest first.
+    var ordered: [any InFlightWork] {
         entries.values.sorted { $0.order < $1.order }.compactMap { _, entry in
             switch entry {
             case .retained(let work): work

@@ -4,7 +4,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The result of an exchange, and the delegate that is notified of what follows from it.
+/// The result of an exchange, with the delegate that validates it and receives its failure and
+/// metrics.
 ///
 /// Without a delegate, only the failures are recorded.
 struct ObservedResult {
@@ -44,11 +45,11 @@ struct ObservedResult {
     }
 
     /// Passes the metrics to the delegate.
-    func report(_ metrics: ServiceTaskMetrics) {
+    func reportMetrics() {
         notify {
+            let request = sentRequest ?? (exchange.record.request ?? Request(url: "")).urlRequestValue
             $0.didFinishCollectingTaskMetrics(
-                metrics: metrics, request: sentRequest ?? (exchange.record.request ?? Request(url: "")).urlRequestValue,
-                response: urlResponse, data: data, error: error)
+                metrics: exchange.record.metrics, request: request, response: urlResponse, data: data, error: error)
         }
     }
 

@@ -33,7 +33,7 @@ extension ResponseReceiver {
     struct StreamState {
         /// The instant of the head.
         let start: UInt64
-        /// The number of bytes that the observers have not received yet, out of those they want.
+        /// The number of further bytes to report to the observers.
         var unreported: Int
         /// The number of bytes in the last read, an estimate of the size of the next one.
         var lastCount = 0
@@ -76,7 +76,7 @@ extension ResponseReceiver {
     ///
     /// - Parameters:
     ///   - isInterrupted: Whether the task of the session must be cancelled.
-    ///   - discardsBytes: Whether the buffered bytes do not precede the end.
+    ///   - discardsBytes: Whether to discard the buffered bytes, which otherwise precede the end.
     func endStream(_ end: Result<Headers, any Error>, isInterrupted: Bool = false, discardsBytes: Bool = false) {
         let (reader, task, alarm) = state.withLock { state -> (Reader?, (any DataTask)?, Alarm?) in
             guard state.stream?.end == nil else { return (nil, nil, nil) }
@@ -109,7 +109,7 @@ extension ResponseReceiver {
     /// The duration after which any number of bytes is a batch, in nanoseconds.
     private static let batchDuration: UInt64 = 50_000_000
 
-    /// Returns whether enough bytes are buffered, or the last ones, or if they arrive slowly.
+    /// Returns whether the buffered bytes fill a batch, are the last ones, or arrive slowly.
     func isReady(_ state: borrowing State, _ now: UInt64) -> Bool {
         guard let stream = state.stream, !state.body.isEmpty else { return false }
         return state.body.count >= min(options.batchSize, options.bufferSize ?? .max) || stream.end != nil
@@ -137,7 +137,7 @@ extension ResponseReceiver {
                 await withCheckedContinuation { reader in
                     let now = instant
                     let (read, paused) = state.withLock { self.read(&$0, reader, now) }
-                    // The session can pause, because it has.
+                    // A session pauses only if its task is a `StreamTask`.
                     (paused as? any StreamTask)?.receiveMore()
                     if let read { reader.resume(returning: read) }
                 }

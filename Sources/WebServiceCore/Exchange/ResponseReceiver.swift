@@ -7,9 +7,9 @@ public import FoundationNetworking
 /// The receiver of the response to one request, and the reply that the exchange waits for.
 ///
 /// The reply is set at the end of a whole body, whose size is limited, or at the head of a streamed
-/// one, which then flows (`ResponseReceiver+Reading.swift`). Only a response whose status is 200 to
-/// 299 is streamed. The first reply counts: a late, second or missing one has no effect and delays
-/// no caller.
+/// one, which is then read in parts, with back-pressure (`ResponseReceiver+Reading.swift`). Only a
+/// response whose status is 200 to 299 is streamed. The first reply counts: a late or second one
+/// has no effect, and a missing one delays no caller.
 package final class ResponseReceiver: BodyReceiver {
     package typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
     package typealias Progress = @Sendable (TransferProgress) -> Void
@@ -91,8 +91,7 @@ package final class ResponseReceiver: BodyReceiver {
         }
     }
 
-    /// The maximum size of the body of a response that is not streamed although others are, in
-    /// bytes.
+    /// The maximum size in bytes of a body that is not streamed because of its status.
     private static let maximumErrorBytes = 1 << 20
 
     let state: Mutex<State>

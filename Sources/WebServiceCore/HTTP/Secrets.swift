@@ -1,8 +1,8 @@
 /// Decides which names and values may be secret, for descriptions and for the separation of
 /// accounts.
 ///
-/// Errs on the side of a secret: a harmless value that is not shown is better than a credential
-/// that is. `WebServiceDiagnostics` finds the secrets within a value.
+/// In doubt, a value counts as secret: it is better to hide a harmless value than to show a
+/// credential. `WebServiceDiagnostics` finds the secrets within a value.
 enum Secrets {
     /// The replacement for a value that may be secret.
     static let placeholder = "[redacted]"

@@ -83,7 +83,7 @@ public struct WebServiceError: Error, Sendable {
         public static let elementTooLarge = Code("elementTooLarge")
         /// An exchange that exceeded its ``Request/Options/deadline``.
         public static let deadline = Code("deadline")
-        /// The service was invalidated (``WebService/invalidate()``).
+        /// A task that was resumed after ``WebService/invalidate()``.
         public static let serviceInvalidated = Code("serviceInvalidated")
         /// A streamed body that is being read, or was read, by another iterator.
         public static let streamConsumed = Code("streamConsumed")

@@ -7,7 +7,7 @@ import FoundationNetworking
 /// A handler of the metrics of a task.
 typealias MetricsHandler = @Sendable (ServiceTaskMetrics, URLResponse?) -> Void
 
-/// One handler of a task. A handler of a `look` case returns no result and does not change the
+/// One handler of a task. A handler of an `observe` case returns no result and does not change the
 /// result of the chain.
 enum Handler: Sendable {
     case response(@Sendable (Data?, URLResponse?) throws -> ServiceTaskResult)

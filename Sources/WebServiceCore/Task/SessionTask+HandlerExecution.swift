@@ -229,8 +229,8 @@ extension SessionTask {
 
     private func collectMetrics(_ handlers: [MetricsHandler], isFirst: Bool, _ context: Context) {
         guard !handlers.isEmpty || isFirst && context.observed.delegate != nil else { return }
+        if isFirst { context.observed.reportMetrics() }
         let metrics = metrics
-        if isFirst { context.observed.report(metrics) }
         for handler in handlers { handler(metrics, context.observed.urlResponse) }
     }
 }

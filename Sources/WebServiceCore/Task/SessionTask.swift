@@ -8,7 +8,7 @@ public import FoundationNetworking
 ///
 /// It sends the request once, when it is resumed, and passes the response through its handlers.
 ///
-/// - Nothing happens before ``resume()``. A task that is never resumed is deallocated together with
+/// - Nothing is sent before ``resume()``. A task that is never resumed is deallocated together with
 ///   its handlers. A resumed task keeps itself alive until it completes.
 /// - There is exactly one result: the response, an error of the request, a transport error (a
 ///   `URLError`, unless a custom session fails with another error), the deadline
@@ -28,14 +28,14 @@ public final class SessionTask: Sendable {
 
     /// The type of a typed request.
     private let type: (any Sendable.Type)?
-    /// A Boolean value that indicates whether the service lists the task as in flight. A request of
-    /// a download is a part of it.
+    /// A Boolean value that indicates whether the service lists the task as in flight. `false` for
+    /// the requests of a download, because the service lists the download.
     let isListed: Bool
 
     /// - Parameters:
     ///   - type: The type of a typed request.
     ///   - isListed: Whether the service lists the task as in flight.
-    ///   - source: Provides the result. Defaults to `nil`: an exchange with the request.
+    ///   - source: Provides the result. Defaults to `nil`: the task sends its request.
     init(
         _ service: any PipelineSource, _ request: consuming Request, type: (any Sendable.Type)? = nil,
         isListed: Bool = true, source: TaskState.Source? = nil

@@ -32,7 +32,7 @@ struct TaskState: Sendable {
     private var inFlight = InFlight()
     private(set) var isSuspended = false
     private var isConfigured = false
-    /// Provides the result in place of an exchange with the request; `nil` if the task has none.
+    /// Provides the result in place of an exchange; `nil` if the task sends its request itself.
     private var source: Source?
     var recordsHandlers = false
     var chain = HandlerChain()
@@ -48,7 +48,8 @@ struct TaskState: Sendable {
         var hasReportedFailure = false
     }
 
-    /// Provides the result of a task: a download, a typed request, a stored value, an owner.
+    /// A closure that provides the result of a task in place of an exchange, such as that of a
+    /// download, a typed request or a ``PassiveTask``.
     ///
     /// Called once, at the first `resume()`, on the resuming thread. It must complete the task.
     typealias Source = @Sendable (SessionTask, Start) -> Void
@@ -213,7 +214,7 @@ struct TaskState: Sendable {
         /// The work that was in progress, to be released outside the lock.
         var work: (any Cancellable)?
         var cancelsWork = false
-        /// A Boolean value that indicates whether the exchange has not provided the result.
+        /// A Boolean value that indicates whether a ``Source`` provided the result.
         var hasSource = false
     }
 

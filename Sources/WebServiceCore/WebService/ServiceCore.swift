@@ -156,14 +156,15 @@ extension ServiceCore {
     }
 
     /// The work in flight, in the order in which it began.
-    var works: [any InFlightWork] { state.withLock { $0.inFlight }.works }
+    var workInFlight: [any InFlightWork] { state.withLock { $0.inFlight }.ordered }
 
     /// Refuses further work.
     func invalidate() {
         state.withLock { $0.inFlight.invalidate() }
     }
 
-    /// Signals each change of the work in flight, and once at the start.
+    /// A sequence with an element after each change of the work in flight, and one at the start. A
+    /// slow reader receives one element for several changes.
     var changes: AsyncStream<Void> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let id = state.withLock { $0.inFlight.observe(continuation) }

@@ -7,20 +7,20 @@ extension WebService {
     /// A task is in flight from `resume()` until it has a result. Its handlers may run afterwards.
     /// Requests that are parts of a download or a typed request are not listed separately.
     public var exchanges: [InFlightExchange] {
-        core.works.compactMap(\.snapshot)
+        core.workInFlight.compactMap(\.snapshot)
     }
 
     /// The exchanges in flight now, and again whenever one begins or ends.
     ///
-    /// A slow reader skips earlier elements and receives the newest one. The progress of an
-    /// exchange causes no element. The sequence ends when the reading Swift task is cancelled or
-    /// the service is deallocated.
+    /// A slow reader skips earlier elements and receives the newest one. Progress does not produce
+    /// an element. The sequence ends when the reading Swift task is cancelled or the service is
+    /// deallocated.
     public var exchangeUpdates: AsyncStream<[InFlightExchange]> {
         let changes = core.changes
         return AsyncStream { [weak core] in
             for await _ in changes {
                 guard let core else { return nil }
-                return core.works.compactMap(\.snapshot)
+                return core.workInFlight.compactMap(\.snapshot)
             }
             return nil
         }
@@ -28,22 +28,22 @@ extension WebService {
 
     /// Cancels all exchanges in flight.
     ///
-    /// Each task ends with `URLError.cancelled`, unless it already has a result, and each stream
-    /// throws it to its reader. Tasks that are created or resumed by other threads during the call
-    /// may be missed; ``invalidate()`` refuses them. Asynchronous steps of tasks that have a
+    /// Each task ends with `URLError.cancelled`, unless it already has a result, and the reader of
+    /// each stream receives the same error. Tasks that other threads create or resume during the
+    /// call may be missed; ``invalidate()`` refuses them. Asynchronous steps of tasks that have a
     /// result, such as `mapAsync`, continue.
     public func cancelAll() {
         // Later work is cancelled first, so that a queued request does not start when the one
         // before it is cancelled.
-        for work in core.works.reversed() { work.cancel() }
+        for work in core.workInFlight.reversed() { work.cancel() }
     }
 
     /// Cancels the exchanges in flight that satisfy a predicate; see ``cancelAll()``.
     ///
-    /// - Parameter isMeant: Called on the calling thread, once for each exchange.
-    public func cancelAll(where isMeant: (InFlightExchange) throws -> Bool) rethrows {
-        for work in core.works.reversed() {
-            if let snapshot = work.snapshot, try isMeant(snapshot) { work.cancel() }
+    /// - Parameter predicate: Called on the calling thread, once for each exchange.
+    public func cancelAll(where predicate: (InFlightExchange) throws -> Bool) rethrows {
+        for work in core.workInFlight.reversed() {
+            if let snapshot = work.snapshot, try predicate(snapshot) { work.cancel() }
         }
     }
 

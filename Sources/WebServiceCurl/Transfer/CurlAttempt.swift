@@ -2,8 +2,8 @@ import WebServiceCore
 
 /// The progress of one exchange of a ``CurlHandle``.
 ///
-/// A class, because each access to a part of a structure that an object stores is checked at run
-/// time.
+/// A class, because Swift checks each access to a structure that is stored in an object for
+/// conflicts at run time.
 final class CurlAttempt {
     // MARK: Time
 

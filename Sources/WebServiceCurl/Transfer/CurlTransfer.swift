@@ -7,7 +7,8 @@ import FoundationNetworking
 
 /// The task of a ``CurlSession``: one exchange with its request and its receiver.
 final class CurlTransfer: StreamTask {
-    /// What an exchange needs. A cancellation before it has begun releases it at once.
+    /// The values that an exchange needs. A cancellation before the exchange begins releases them
+    /// at once.
     private struct Content {
         let request: Result<EncodedRequest, any Error>
         let receiver: any BodyReceiver
@@ -16,7 +17,7 @@ final class CurlTransfer: StreamTask {
 
     private struct State {
         var phase: TaskPhase<Content>
-        /// A Boolean value that indicates whether the loop has the exchange, and completes it.
+        /// A Boolean value that indicates whether the loop has begun the exchange and completes it.
         var hasBegun = false
     }
 

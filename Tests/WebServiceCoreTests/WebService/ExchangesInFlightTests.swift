@@ -171,7 +171,7 @@ struct ExchangesInFlightTests {
 
     // MARK: Invalidation
 
-    @Test("After invalidate(), a task fails with an error of its own and sends nothing")
+    @Test("After invalidate(), a task fails with serviceInvalidated and sends nothing")
     func invalidated() async throws {
         let session = HandSession()
         let service = WebService.make(session)

@@ -112,7 +112,9 @@ final class Announcement: Sendable {
         }
     }
 
-    /// - Returns: The phase before, which never follows the new one.
+    /// Advances to a phase, unless the current one is the same or a later one.
+    ///
+    /// - Returns: The phase before the call.
     private func advance(to new: Phase) -> Phase {
         phase.withLock { phase in
             defer { if phase.rawValue < new.rawValue { phase = new } }

@@ -5,7 +5,7 @@ import FoundationNetworking
 #endif
 
 /// The stages that a request and its response pass through, as configured when the task was
-/// resumed. ``Exchange`` calls them, in an order that only it knows.
+/// resumed. ``Exchange`` calls them and defines their order.
 final class Stages: Sendable {
     let session: SessionStage
     let interceptors: [any Interceptor]
