@@ -5,7 +5,11 @@ extension SessionTask {
     /// Sets the duration after which the task fails with ``WebServiceError/Code/deadline``.
     func scheduleDeadline(_ deadline: Duration) {
         let alarm = context.clock.schedule(after: deadline, self)
-        if !shared.withLock({ $0.setAlarm(alarm) }) { context.clock.cancel(alarm) }
+        if !shared.withLock({ $0.setAlarm(alarm) }) {
+            context.clock.cancel(alarm)
+            // The task was cancelled before the service listed it.
+            if isListed { service.end(workID) }
+        }
     }
 }
 

@@ -14,6 +14,8 @@ extension SessionTask {
                 context.begin()
                 if isListed { _ = try service.begin(self, isRetained: true) }
                 source(self, start)
+                // Another thread may have cancelled the task before the service listed it.
+                if isListed, result != nil { service.end(workID) }
             } else {
                 send(start.request, over: try makeExchange(for: start.request))
             }
