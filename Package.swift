@@ -23,8 +23,8 @@ let curlTargets: [Target] =
         .testTarget(
             name: "WebServiceCurlTests",
             dependencies: [
-                "WebServiceCore", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceMocking", "CCurl",
-                "TestSupport",
+                "WebServiceCore", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceDownloads",
+                "WebServiceMocking", "CCurl", "TestSupport",
             ],
             swiftSettings: settings
         ),
@@ -67,7 +67,8 @@ let fuzzTargets: [Target] =
     : [
         .executableTarget(
             name: "fuzz",
-            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking"] + curlDependency,
+            dependencies: ["WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceMocking"]
+                + curlDependency,
             path: "Tests/Fuzz",
             swiftSettings: optionalSettings
         )
@@ -78,7 +79,9 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "WebServiceCore", targets: ["WebServiceCore"]),
+        .library(name: "WebServiceCaching", targets: ["WebServiceCaching"]),
         .library(name: "WebServiceDiagnostics", targets: ["WebServiceDiagnostics"]),
+        .library(name: "WebServiceDownloads", targets: ["WebServiceDownloads"]),
         .library(name: "WebServiceMocking", targets: ["WebServiceMocking"]),
         .library(name: "WebServiceTesting", targets: ["WebServiceTesting"]),
         .library(name: "WebServiceInspector", targets: ["WebServiceInspector"]),
@@ -86,9 +89,12 @@ let package = Package(
     ] + curlProducts + sqliteProducts,
     targets: [
         .target(name: "WebServiceCore", swiftSettings: settings),
+        .target(name: "WebServiceCaching", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(name: "WebServiceDiagnostics", dependencies: ["WebServiceCore"], swiftSettings: settings),
+        .target(name: "WebServiceDownloads", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(
-            name: "WebServiceMocking", dependencies: ["WebServiceCore", "WebServiceDiagnostics"],
+            name: "WebServiceMocking",
+            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads"],
             swiftSettings: settings),
         .target(
             name: "WebServiceTesting", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
@@ -104,14 +110,15 @@ let package = Package(
         .executableTarget(
             name: "Brewery",
             dependencies: [
-                "WebServiceCore", "WebServiceDiagnostics", "WebServiceInspector", "WebServiceMocking",
+                "WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceInspector",
+                "WebServiceMocking",
             ] + curlDependency + sqliteDependency,
             path: "Examples/Brewery",
             swiftSettings: optionalSettings
         ),
         .executableTarget(
             name: "session-probe",
-            dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency,
+            dependencies: ["WebServiceCore", "WebServiceDownloads", "WebServiceMocking"] + curlDependency,
             path: "Tests/SessionProbe",
             swiftSettings: optionalSettings
         ),
@@ -132,14 +139,28 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceCoreTests",
-            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking", "TestSupport"],
+            dependencies: [
+                "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads",
+                "WebServiceMocking", "TestSupport",
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "WebServiceCachingTests",
+            dependencies: ["WebServiceCore", "WebServiceCaching", "WebServiceMocking", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceDiagnosticsTests",
             dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "WebServiceMockingTests", dependencies: ["WebServiceCore", "WebServiceMocking", "TestSupport"],
+            name: "WebServiceDownloadsTests",
+            dependencies: ["WebServiceCore", "WebServiceDownloads", "WebServiceMocking", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "WebServiceMockingTests",
+            dependencies: [
+                "WebServiceCore", "WebServiceCaching", "WebServiceDownloads", "WebServiceMocking", "TestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceTestingTests",
@@ -148,21 +169,25 @@ let package = Package(
         .testTarget(
             name: "WebServiceInspectorTests",
             dependencies: [
-                "WebServiceCore", "WebServiceDiagnostics", "WebServiceInspector", "WebServiceMocking", "TestSupport",
+                "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceInspector",
+                "WebServiceMocking", "TestSupport",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "GuideTests",
             dependencies: [
-                "WebServiceCore", "WebServiceDiagnostics", "WebServiceInspector", "WebServiceMocking",
-                "WebServiceTesting", "TestSupport",
+                "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads",
+                "WebServiceInspector", "WebServiceMocking", "WebServiceTesting", "TestSupport",
             ]
                 + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking", "TestSupport"]
+            dependencies: [
+                "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads",
+                "WebServiceMocking", "TestSupport",
+            ]
                 + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import WebServiceCore
+import WebServiceDownloads
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

@@ -1,8 +1,9 @@
 import Foundation
 import TestSupport
 import Testing
-@testable import WebServiceCore
+import WebServiceCaching
 import WebServiceMocking
+@testable import WebServiceCore
 
 #if WEBSERVICE_SQLITE
 import WebServiceSQLite

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceDownloads
 import WebServiceMocking
 
 /// Every kind of credential over every kind of redirect, as the servers receive it.

@@ -1,5 +1,6 @@
 import Foundation
 import TestSupport
+import WebServiceCaching
 import WebServiceCore
 import WebServiceMocking
 

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceDiagnostics
+import WebServiceDownloads
 import WebServiceMocking
 
 /// Streamed responses over every session that uses the network, and over a session with one method.

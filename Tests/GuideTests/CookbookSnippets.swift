@@ -2,8 +2,10 @@ import Foundation
 import Observation
 import TestSupport
 import Testing
+import WebServiceCaching
 import WebServiceCore
 import WebServiceDiagnostics
+import WebServiceDownloads
 import WebServiceMocking
 
 #if WEBSERVICE_CURL

@@ -1,8 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceCaching
 public import WebServiceCore
 import WebServiceDiagnostics
+import WebServiceDownloads
 import WebServiceInspector
 import WebServiceMocking
 import WebServiceTesting

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
+import WebServiceDownloads
 import WebServiceMocking
 
 /// Everything that a service has in flight over sockets, cancelled at once.

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
+import WebServiceDownloads
 @testable import WebServiceMocking
 
 @Suite("Curl session: closing", .exclusive)

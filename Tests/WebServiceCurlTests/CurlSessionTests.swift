@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceDiagnostics
+import WebServiceDownloads
 @testable import WebServiceMocking
 
 @Suite("Curl session", .permit)

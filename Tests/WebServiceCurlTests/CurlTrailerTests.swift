@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
+import WebServiceDownloads
 import WebServiceMocking
 
 /// The trailer fields of a response: the rules of header fields hold for them.

@@ -4,6 +4,7 @@ import NIOCore
 import Synchronization
 import WebServiceCore
 import WebServiceCurl
+import WebServiceDownloads
 import WebServiceMocking
 
 #if canImport(Glibc)

@@ -45,6 +45,8 @@ public struct Timeline: Sendable {
         public static let joined = Kind("joined")
         /// A stored response was read or stored.
         public static let storage = Kind("storage")
+        /// A decision of a `ResponseCache`.
+        public static let cache = Kind("cache")
     }
 
     /// One event.

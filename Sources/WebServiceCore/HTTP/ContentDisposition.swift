@@ -1,13 +1,13 @@
 import Foundation
 
 /// The file name of a `Content-Disposition` field (RFC 6266).
-enum ContentDisposition {
+package enum ContentDisposition {
     /// Returns the file name as sent, which may be any string.
     ///
     /// `filename*` takes precedence over `filename`, unless its charset is neither UTF-8 nor
     /// ISO-8859-1 or its value is malformed (RFC 8187, section 3.2.1). If a parameter is repeated,
     /// the first one applies.
-    static func fileName(_ value: String) -> String? {
+    package static func fileName(_ value: String) -> String? {
         var plain: String?
         var extended: String?
         var scanner = FieldScanner(value)

@@ -1,5 +1,5 @@
 /// The value of a `Content-Range` field in bytes (RFC 9110, section 14.4).
-enum ContentRange: Sendable, Equatable {
+package enum ContentRange: Sendable, Equatable {
     /// The positions of the first and the last byte, and the length of the whole representation;
     /// `nil` if it is unknown.
     case bytes(ClosedRange<Int64>, total: Int64?)
@@ -9,7 +9,7 @@ enum ContentRange: Sendable, Equatable {
     /// - Returns: `nil` for any other unit, for a range that ends before it begins or exceeds the
     ///   representation, for numbers above 2⁶³ − 1, and for anything that the grammar does not
     ///   allow.
-    init?(_ value: String) {
+    package init?(_ value: String) {
         let parts = ASCII.trimmed(value.utf8).split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
         guard parts.count == 2, let unit = parts.first, let range = parts.last,
             String(decoding: unit, as: UTF8.self).equalsIgnoringASCIICase("bytes"),
@@ -31,7 +31,7 @@ enum ContentRange: Sendable, Equatable {
     }
 
     /// The length of the whole representation; `nil` if it is unknown.
-    var total: Int64? {
+    package var total: Int64? {
         switch self {
         case .bytes(_, let total): total
         case .unsatisfied(let total): total

@@ -82,6 +82,6 @@ extension Response {
     /// A Boolean value that indicates whether the status is 304 (RFC 9110, section 15.4.5).
     ///
     /// The caller's own representation is then still valid. The response has no body; a
-    /// ``ResponseCache`` returns the stored one instead.
+    /// `ResponseCache` returns the stored one instead.
     public var isNotModified: Bool { status == 304 }
 }

@@ -75,7 +75,7 @@ public struct Headers: Sendable, Hashable {
     }
 
     /// Returns the fields, followed by the other fields whose names are not among them.
-    func adding(_ others: Headers) -> Headers {
+    package func adding(_ others: Headers) -> Headers {
         guard !isEmpty else { return others }
         let names = Set(fields.lazy.map { Name($0.name) })
         var all = self
@@ -84,7 +84,7 @@ public struct Headers: Sendable, Hashable {
     }
 
     /// Returns the fields that satisfy a condition.
-    func filtered(_ isIncluded: (Field) -> Bool) -> Headers {
+    package func filtered(_ isIncluded: (Field) -> Bool) -> Headers {
         var filtered = self
         filtered.fields.removeAll { !isIncluded($0) }
         return filtered

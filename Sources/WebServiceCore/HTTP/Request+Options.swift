@@ -89,7 +89,7 @@ extension Request {
         /// The policy for redirects. Defaults to ``RedirectPolicy/follow``.
         public var redirectPolicy = RedirectPolicy.follow
 
-        /// The policy that determines when a ``ResponseCache`` among the interceptors may respond.
+        /// The policy that determines when a `ResponseCache` among the interceptors may respond.
         ///
         /// Without such an interceptor, `returnCacheDataDontLoad` fails with
         /// `URLError.resourceUnavailable`, and all other policies send the request.
@@ -141,7 +141,7 @@ extension Request.Options {
     var requestDeadline: Duration { deadline ?? serviceDeadline ?? .seconds(600) }
 
     /// The maximum size of the body that applies.
-    var bodyMaximum: Int { maximumResponseBytes ?? (isStreamed ? .max : serviceMaximum ?? 100 << 20) }
+    package var bodyMaximum: Int { maximumResponseBytes ?? (isStreamed ? .max : serviceMaximum ?? 100 << 20) }
 }
 
 extension Request {

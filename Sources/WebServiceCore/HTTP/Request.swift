@@ -71,11 +71,11 @@ public struct Request: Sendable {
     public var options = Options()
 
     /// The header fields in which an ``Authentication`` has found or set a credential.
-    var credentialFields: Set<Headers.Name> = []
+    package var credentialFields: Set<Headers.Name> = []
 
     /// A Boolean value that indicates whether a download set `Range` and `If-Range`. A redirect to
     /// another origin retains them.
-    var downloadsPart = false
+    package var downloadsPart = false
 
     /// The fields of ``headers`` that may be sent to certain origins only. They are removed when
     /// the URL changes to another origin.
@@ -202,7 +202,7 @@ extension Request {
     }
 
     /// A Boolean value that indicates whether ``parameters`` belong in the URL.
-    var encodesParametersInURL: Bool { parameterEncoding == .query || method.encodesParametersInURL }
+    package var encodesParametersInURL: Bool { parameterEncoding == .query || method.encodesParametersInURL }
 
     /// A Boolean value that indicates whether ``parameters`` are the body.
     package var parametersBelongInBody: Bool {

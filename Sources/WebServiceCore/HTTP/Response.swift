@@ -101,7 +101,7 @@ public struct Response: Sendable {
     /// The age of a stored response; `nil` for any other response.
     ///
     /// This is the duration since the response was created, last validated or stored, as reported
-    /// by the ``ResponseCache`` or storage that it came from.
+    /// by the `ResponseCache` or storage that it came from.
     public var age: Duration? {
         get { storage.fields.age }
         set { fields.age = newValue }
@@ -152,7 +152,7 @@ public struct Response: Sendable {
     public var status: Int { head?.status ?? 0 }
 
     /// A Boolean value that indicates whether this is an HTTP response.
-    var isHTTP: Bool { head?.isHTTP ?? false }
+    package var isHTTP: Bool { head?.isHTTP ?? false }
 
     /// A Boolean value that indicates whether the status is 200 to 299.
     public var isSuccess: Bool { (200...299).contains(status) }
@@ -191,9 +191,9 @@ public struct Response: Sendable {
         public static let joined = Source("joined")
         /// An endpoint that sent no request, such as a `MockEndpoint`.
         public static let endpoint = Source("endpoint")
-        /// A ``ResponseCache`` that sent no request for the response, or received an error.
+        /// A `ResponseCache` that sent no request for the response, or received an error.
         public static let cache = Source("cache")
-        /// A ``ResponseCache``, after the server confirmed that the stored response is still valid.
+        /// A `ResponseCache`, after the server confirmed that the stored response is still valid.
         public static let revalidated = Source("revalidated")
     }
 }

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -28,10 +28,10 @@ struct RetryAfter {
 }
 
 /// The failures after which the same request may succeed.
-enum TransientFailure {
+package enum TransientFailure {
     static let statuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
 
-    static let errorCodes: Set<URLError.Code> = [
+    package static let errorCodes: Set<URLError.Code> = [
         .timedOut, .cannotFindHost, .cannotConnectToHost, .networkConnectionLost, .dnsLookupFailed,
         .notConnectedToInternet, .badServerResponse,
     ]
@@ -39,14 +39,14 @@ enum TransientFailure {
 
 extension WebServiceError {
     /// The status of the response if it is one of a transient failure; `nil` for any other error.
-    var transientStatus: Int? {
+    package var transientStatus: Int? {
         guard code == .unacceptableStatus, let status, TransientFailure.statuses.contains(status)
         else { return nil }
         return status
     }
 
     /// Returns the delay that the response specifies with `Retry-After`.
-    func retryAfter(now: Date) -> Duration? {
+    package func retryAfter(now: Date) -> Duration? {
         response?.header(.retryAfter).flatMap { RetryAfter($0, now: now) }?.delay
     }
 }

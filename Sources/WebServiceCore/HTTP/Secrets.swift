@@ -3,14 +3,14 @@
 ///
 /// In doubt, a value counts as secret: it is better to hide a harmless value than to show a
 /// credential. `WebServiceDiagnostics` finds the secrets within a value.
-enum Secrets {
+package enum Secrets {
     /// The replacement for a value that may be secret.
     static let placeholder = "[redacted]"
 
     /// Returns whether any part of a name, or of a value, resembles the name of a credential.
     ///
     /// Only ASCII letters and digits are compared, without regard to case.
-    static func mayBeNamed(by text: String) -> Bool {
+    package static func mayBeNamed(by text: String) -> Bool {
         let plain = Array(ASCII.lowercased(text.utf8.filter(ASCII.isAlphanumeric)).utf8)
         return plain.indices.contains { start in
             fragments[plain[start]]?.contains { plain[start...].starts(with: $0) } ?? false

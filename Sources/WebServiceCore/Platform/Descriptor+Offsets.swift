@@ -10,13 +10,13 @@ import Glibc
 
 extension SystemFailure {
     /// The failure of a write for lack of space.
-    static func noSpace(_ call: String) -> SystemFailure { SystemFailure(call: call, number: ENOSPC) }
+    package static func noSpace(_ call: String) -> SystemFailure { SystemFailure(call: call, number: ENOSPC) }
 }
 
 /// Access to files at offsets, by several threads and processes.
 extension Descriptor {
     /// Writes all bytes at an offset.
-    borrowing func put(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemFailure) {
+    package borrowing func put(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemFailure) {
         var written = 0
         while written < bytes.count {
             let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
@@ -31,7 +31,7 @@ extension Descriptor {
     /// Reads bytes from an offset.
     ///
     /// - Returns: The number of bytes, fewer than requested only at the end of the file.
-    borrowing func fill(_ room: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemFailure) -> Int {
+    package borrowing func fill(_ room: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemFailure) -> Int {
         var filled = 0
         while filled < room.count {
             let rest = UnsafeMutableRawBufferPointer(rebasing: room[filled...])
@@ -44,17 +44,17 @@ extension Descriptor {
         return filled
     }
 
-    borrowing func truncate(to length: Int64) throws(SystemFailure) {
+    package borrowing func truncate(to length: Int64) throws(SystemFailure) {
         try system("ftruncate") { ftruncate(number, off_t(length)) }
     }
 
-    borrowing func setMode(_ mode: UInt32) throws(SystemFailure) {
+    package borrowing func setMode(_ mode: UInt32) throws(SystemFailure) {
         try system("fchmod") { fchmod(number, mode_t(mode)) }
     }
 
     /// The bytes that are available to this user on the file system; `nil` if it does not report
     /// them.
-    borrowing func availableBytes() -> Int64? {
+    package borrowing func availableBytes() -> Int64? {
         var status = statvfs()
         guard fstatvfs(number, &status) == 0 else { return nil }
         let (bytes, isTooLarge) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
@@ -62,7 +62,7 @@ extension Descriptor {
     }
 
     /// The result of an attempt to lock a file.
-    enum Lock {
+    package enum Lock {
         case taken
         case heldByAnother
         /// The file system has no locks.
@@ -72,7 +72,7 @@ extension Descriptor {
     /// Locks the file until the descriptor is closed, without waiting.
     ///
     /// The lock belongs to the descriptor, not to the process.
-    borrowing func lock() throws(SystemFailure) -> Lock {
+    package borrowing func lock() throws(SystemFailure) -> Lock {
         do throws(SystemFailure) {
             try system("flock") { flock(number, LOCK_EX | LOCK_NB) }
             return .taken
@@ -86,17 +86,17 @@ extension Descriptor {
     }
 
     /// Releases the lock before the descriptor is closed.
-    borrowing func unlock() {
+    package borrowing func unlock() {
         flock(number, LOCK_UN)
     }
 
     /// A Boolean value that indicates whether the file belongs to the user of the process.
-    borrowing func isOwned() throws(SystemFailure) -> Bool {
+    package borrowing func isOwned() throws(SystemFailure) -> Bool {
         try details().st_uid == geteuid()
     }
 
     /// The number of names (hard links) of the file.
-    borrowing func nameCount() throws(SystemFailure) -> Int {
+    package borrowing func nameCount() throws(SystemFailure) -> Int {
         Int(clamping: try details().st_nlink)
     }
 }
@@ -106,7 +106,7 @@ extension Folder {
     ///
     /// - Parameter isNew: Whether an existing file is an error. Otherwise, a missing file is
     ///   created. New files are accessible only to the user (0600).
-    borrowing func openFile(_ name: String, isNew: Bool) throws(SystemFailure) -> Descriptor {
+    package borrowing func openFile(_ name: String, isNew: Bool) throws(SystemFailure) -> Descriptor {
         let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (isNew ? O_EXCL : 0)
         let folder = descriptor.number
         return try Descriptor("openat") { openat(folder, name, flags, 0o600) }
@@ -118,7 +118,7 @@ extension Folder {
     /// or on a file system without hard links, an empty file may have the new name.
     ///
     /// - Returns: Whether the file was renamed.
-    borrowing func moveIfAbsent(_ name: String, to newName: String) throws(SystemFailure) -> Bool {
+    package borrowing func moveIfAbsent(_ name: String, to newName: String) throws(SystemFailure) -> Bool {
         let folder = descriptor.number
         do throws(SystemFailure) {
             try system("linkat") { linkat(folder, name, folder, newName, 0) }
@@ -151,7 +151,7 @@ extension Folder {
     /// Returns the permissions that the system gives to new files in the folder.
     ///
     /// - Parameter probe: The name of a file that is created and removed. It must not exist.
-    borrowing func modeOfNewFiles(through probe: String) throws(SystemFailure) -> UInt32 {
+    package borrowing func modeOfNewFiles(through probe: String) throws(SystemFailure) -> UInt32 {
         let folder = descriptor.number
         let file = try Descriptor("openat") {
             openat(folder, probe, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666)

@@ -9,7 +9,7 @@ import Glibc
 #endif
 
 /// A file descriptor, closed when its lifetime ends.
-struct Descriptor: ~Copyable, Sendable {
+package struct Descriptor: ~Copyable, Sendable {
     let number: Int32
 
     init(_ call: String, _ open: () -> Int32) throws(SystemFailure) {
@@ -44,7 +44,7 @@ struct Descriptor: ~Copyable, Sendable {
         return status
     }
 
-    borrowing func status() throws(SystemFailure) -> FileStatus { FileStatus(try details()) }
+    package borrowing func status() throws(SystemFailure) -> FileStatus { FileStatus(try details()) }
 
     /// Returns the first `count` bytes, fewer if the file ends earlier.
     borrowing func content(count: Int) throws(SystemFailure) -> Data {
@@ -80,7 +80,7 @@ struct Descriptor: ~Copyable, Sendable {
         try system("futimens") { futimens(number, [time, time]) }
     }
 
-    borrowing func synchronize() throws(SystemFailure) {
+    package borrowing func synchronize() throws(SystemFailure) {
         #if canImport(Darwin)
         // On Darwin, fsync does not flush the cache of the drive.
         if fcntl(number, F_FULLFSYNC) == 0 { return }

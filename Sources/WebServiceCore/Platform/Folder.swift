@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 #if canImport(Darwin)
 import Darwin
@@ -10,11 +10,11 @@ import Glibc
 
 /// The status of a file. Two values are equal if they describe the same file and it was not written
 /// in the meantime. Moving a file does not change its status.
-struct FileStatus: Sendable, Equatable {
+package struct FileStatus: Sendable, Equatable {
     let device: UInt64
-    let inode: UInt64
+    package let inode: UInt64
     let kind: UInt32
-    let size: Int
+    package let size: Int
     let modifiedSeconds: Int
     let modifiedNanoseconds: Int
 
@@ -32,9 +32,9 @@ struct FileStatus: Sendable, Equatable {
         modifiedNanoseconds = Int(modified.tv_nsec)
     }
 
-    var isRegular: Bool { kind == UInt32(S_IFREG) }
+    package var isRegular: Bool { kind == UInt32(S_IFREG) }
     var isFolder: Bool { kind == UInt32(S_IFDIR) }
-    var isLink: Bool { kind == UInt32(S_IFLNK) }
+    package var isLink: Bool { kind == UInt32(S_IFLNK) }
 }
 
 /// An open folder. All files are accessed relative to it and no link is followed, so replacing its
@@ -51,7 +51,7 @@ package struct Folder: ~Copyable, Sendable {
     /// - Parameter followsLink: Whether a link to a folder is accepted. Defaults to `false`.
     /// - Returns: `nil` if it does not exist.
     /// - Throws: ``SystemFailure``, including for anything else that is not a folder.
-    init?(_ path: String, followsLink: Bool = false) throws(SystemFailure) {
+    package init?(_ path: String, followsLink: Bool = false) throws(SystemFailure) {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW)
         do throws(SystemFailure) {
             descriptor = try Descriptor("open") { open(path, flags) }
@@ -108,7 +108,7 @@ package struct Folder: ~Copyable, Sendable {
 
     /// Returns the status of an entry, of a link itself rather than its target; `nil` if it does
     /// not exist.
-    borrowing func status(of name: String) throws(SystemFailure) -> FileStatus? {
+    package borrowing func status(of name: String) throws(SystemFailure) -> FileStatus? {
         var status = stat()
         do throws(SystemFailure) {
             try system("fstatat") { fstatat(descriptor.number, name, &status, AT_SYMLINK_NOFOLLOW) }
@@ -126,7 +126,7 @@ package struct Folder: ~Copyable, Sendable {
     /// - Returns: `nil` if there is no regular file. Other files are not read, and a FIFO is not
     ///   waited for.
     /// - Throws: ``SystemFailure``; with `isTooLong` for a file that exceeds the available memory.
-    borrowing func content(
+    package borrowing func content(
         of name: String, isWhole: (_ head: Data, _ count: Int) -> Bool = { _, _ in true }
     ) throws(SystemFailure) -> (bytes: Data, status: FileStatus)? {
         guard let found = try status(of: name), found.isRegular else { return nil }
@@ -155,7 +155,7 @@ package struct Folder: ~Copyable, Sendable {
     ///
     /// - Parameter synchronize: Whether the bytes are flushed to the disk before the file is
     ///   renamed.
-    borrowing func replace(
+    package borrowing func replace(
         _ name: String, with bytes: Data, through temporary: String, date: Date, synchronize: Bool
     ) throws(SystemFailure) {
         let file = try Descriptor("openat") {
@@ -174,12 +174,12 @@ package struct Folder: ~Copyable, Sendable {
     }
 
     /// Renames a file and replaces any file with the new name.
-    borrowing func move(_ name: String, to newName: String) throws(SystemFailure) {
+    package borrowing func move(_ name: String, to newName: String) throws(SystemFailure) {
         try system("renameat") { renameat(descriptor.number, name, descriptor.number, newName) }
     }
 
     /// Removes a file or link. A missing one is not an error.
-    borrowing func remove(_ name: String) throws(SystemFailure) {
+    package borrowing func remove(_ name: String) throws(SystemFailure) {
         try system("unlinkat") { unlinkat(descriptor.number, name, 0) == -1 && errno != ENOENT ? -1 : 0 }
     }
 
@@ -198,7 +198,7 @@ package struct Folder: ~Copyable, Sendable {
     }
 
     /// Flushes the names of the entries to the disk.
-    borrowing func synchronize() throws(SystemFailure) {
+    package borrowing func synchronize() throws(SystemFailure) {
         do throws(SystemFailure) {
             try descriptor.synchronize()
         } catch {

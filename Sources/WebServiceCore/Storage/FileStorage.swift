@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// A file contains the bytes of the response, its key (identifier, classification and account,
 /// unencrypted) and the date at which it was stored. It contains no header fields and no data of
-/// the request. (The entries of a ``ResponseCache`` include header fields, and their identifier is
+/// the request. (The entries of a `ResponseCache` include header fields, and their identifier is
 /// the URL.) Files are accessible only to the user (mode 0600), as are folders that this storage
 /// creates (0700); nothing is encrypted. File names are derived from a hash, so no identifier can
 /// refer to a path outside the folder. A folder that is a symbolic link is refused, and no link in

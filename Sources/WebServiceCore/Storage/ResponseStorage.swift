@@ -11,7 +11,7 @@
 /// A storage error never fails a request: the service passes it to
 /// ``WebService/storageErrorObserver``.
 ///
-/// A service and a ``ResponseCache`` wait at most 10 seconds for an entry, including the earlier
+/// A service and a `ResponseCache` wait at most 10 seconds for an entry, including the earlier
 /// changes to its key; the read then fails with ``WebServiceError/Code/storage``. Their methods
 /// that remove entries throw the same error after 10 seconds; the entries are removed when the
 /// storage responds again. At most 64 changes to one key may be pending. Beyond that, responses are
@@ -77,7 +77,8 @@ extension ResponseStorage {
     ///
     /// - Throws: ``WebServiceError/Code/storage`` after 10 seconds; any error of the storage;
     ///   `CancellationError`.
-    func entry(for key: StorageKey, after order: StorageOrder, _ clock: TaskClock) async throws -> StorageEntry? {
+    package func entry(for key: StorageKey, after order: StorageOrder, _ clock: TaskClock) async throws -> StorageEntry?
+    {
         try await clock.storageValue {
             await order.settled(key)
             return try await self.entry(for: key)

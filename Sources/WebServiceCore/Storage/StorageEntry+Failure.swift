@@ -20,5 +20,12 @@ extension StorageEntry {
         public let storage: any ResponseStorage
         /// The error of the storage.
         public let error: any Error
+
+        package init(operation: Operation, key: StorageKey?, storage: any ResponseStorage, error: any Error) {
+            self.operation = operation
+            self.key = key
+            self.storage = storage
+            self.error = error
+        }
     }
 }

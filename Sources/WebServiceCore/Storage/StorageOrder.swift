@@ -1,5 +1,5 @@
 /// Serializes changes to a storage per key; reads follow the changes before them.
-final class StorageOrder: Sendable {
+package final class StorageOrder: Sendable {
     private struct Change {
         let id: UInt64
         let task: Task<Void, Never>
@@ -41,6 +41,8 @@ final class StorageOrder: Sendable {
 
     private let state = Mutex(State())
 
+    package init() {}
+
     /// Makes a change after all earlier ones, unless 64 changes to its key are pending.
     ///
     /// - Parameters:
@@ -48,7 +50,7 @@ final class StorageOrder: Sendable {
     ///   - last: A change that is made once in place of those beyond the limit.
     /// - Throws: ``WebServiceError/Code/storage`` if the change is not made.
     @discardableResult
-    func change(
+    package func change(
         _ key: StorageKey?, orElse last: (@Sendable () async -> Void)? = nil,
         _ work: @escaping @Sendable () async -> Void
     ) throws(WebServiceError) -> Task<Void, Never> {
@@ -89,7 +91,7 @@ final class StorageOrder: Sendable {
     /// cancelled task.
     ///
     /// - Returns: Whether they are complete.
-    func settled(_ clock: TaskClock) async -> Bool {
+    package func settled(_ clock: TaskClock) async -> Bool {
         await Task(executorPreference: clock.executor) {
             (try? await clock.storageValue { await self.settled(nil) }) != nil  // nil on timeout
         }.value
@@ -99,7 +101,9 @@ final class StorageOrder: Sendable {
     ///
     /// - Throws: ``WebServiceError/Code/storage`` if the change is not complete within 10 seconds,
     ///   and immediately if too many changes are pending.
-    func makeChange(_ key: StorageKey?, _ clock: TaskClock, _ work: @escaping @Sendable () async -> Void) async throws {
+    package func makeChange(_ key: StorageKey?, _ clock: TaskClock, _ work: @escaping @Sendable () async -> Void)
+        async throws
+    {
         let change = try change(key, orElse: work, work)
         try await Task(executorPreference: clock.executor) {
             try await clock.storageValue { await change.value }

@@ -38,7 +38,7 @@ extension SessionTask {
     /// The timeout (``Request/Options/timeout``) does not run while the transport is paused. The
     /// deadline and ``Request/Options/maximumResponseBytes`` apply to the body only if they differ
     /// from their defaults; otherwise the deadline applies only until the head is received.
-    /// ``ResponseCache`` does not store the body. Must be called before ``resume()``.
+    /// `ResponseCache` does not store the body. Must be called before ``resume()``.
     ///
     /// - Parameter bufferSize: The number of bytes that may be buffered for the reader before the
     ///   transport pauses. Defaults to 256 KiB.

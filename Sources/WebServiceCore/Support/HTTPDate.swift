@@ -1,9 +1,9 @@
-import Foundation
+package import Foundation
 
 /// HTTP dates in UTC, computed with integer arithmetic, without a locale or a time zone.
 ///
 /// Any input yields a date or `nil`.
-enum HTTPDate {
+package enum HTTPDate {
     /// The last second of the last year with four digits: 9999-12-31T23:59:59Z.
     static let latest = Date(timeIntervalSince1970: 253_402_300_799)
 
@@ -14,7 +14,7 @@ enum HTTPDate {
     ///
     /// - Parameter now: The date that determines the century of the two-digit years of RFC 850: the
     ///   last century that results in a date at most 50 years in the future.
-    static func parse(_ text: String, now: Date = Date()) -> Date? {
+    package static func parse(_ text: String, now: Date = Date()) -> Date? {
         guard (24...33).contains(text.utf8.count) else { return nil }
         let bytes = Array(text.utf8)
         guard let comma = bytes.firstIndex(of: UInt8(ascii: ",")) else {
@@ -62,7 +62,7 @@ enum HTTPDate {
     /// Returns an IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
     ///
     /// Fractions of a second are dropped. `nil` outside the years 0 to 9999.
-    static func text(_ date: Date) -> String? {
+    package static func text(_ date: Date) -> String? {
         guard let fields = Fields(date) else { return nil }
         func padded(_ number: Int64, _ width: Int = 2) -> String {
             let digits = String(number)

@@ -36,13 +36,15 @@ package final class Once<Value: Sendable>: Sendable {
 }
 
 /// A flag that can be set once.
-final class OnceFlag: Sendable {
+package final class OnceFlag: Sendable {
     private let value = Atomic(false)
 
-    var isSet: Bool { value.load(ordering: .acquiring) }
+    package init() {}
+
+    package var isSet: Bool { value.load(ordering: .acquiring) }
 
     /// - Returns: Whether this call set the flag.
-    func set() -> Bool {
+    package func set() -> Bool {
         !value.exchange(true, ordering: .acquiringAndReleasing)
     }
 }

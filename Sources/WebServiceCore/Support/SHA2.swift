@@ -10,7 +10,7 @@ package enum SHA2: String, Sendable, CaseIterable {
     case sha512 = "sha-512"
 
     /// The length of a hash, in bytes.
-    var length: Int { self == .sha256 ? 32 : 64 }
+    package var length: Int { self == .sha256 ? 32 : 64 }
 
     /// Returns the hash of bytes in memory.
     package func hash(_ bytes: Data) -> [UInt8] {
@@ -20,7 +20,7 @@ package enum SHA2: String, Sendable, CaseIterable {
     }
 
     /// Returns the code that authenticates bytes with a key: HMAC (RFC 2104).
-    func authenticationCode(of bytes: Data, key: Data) -> [UInt8] {
+    package func authenticationCode(of bytes: Data, key: Data) -> [UInt8] {
         let length = self == .sha256 ? 64 : 128
         var block = key.count > length ? Data(hash(key)) : key
         block.append(contentsOf: repeatElement(0, count: length - block.count))
@@ -30,7 +30,7 @@ package enum SHA2: String, Sendable, CaseIterable {
 }
 
 /// A hash that is computed piece by piece.
-struct RunningHash {
+package struct RunningHash {
     private enum Function {
         case sha256(SHA256)
         case sha512(SHA512)
@@ -38,11 +38,11 @@ struct RunningHash {
 
     private var function: Function
 
-    init(_ algorithm: SHA2) {
+    package init(_ algorithm: SHA2) {
         function = algorithm == .sha256 ? .sha256(SHA256()) : .sha512(SHA512())
     }
 
-    mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) {
         switch function {
         case .sha256(var hash):
             hash.update(bufferPointer: bytes)
@@ -54,7 +54,7 @@ struct RunningHash {
     }
 
     /// The hash of all pieces so far.
-    var value: [UInt8] {
+    package var value: [UInt8] {
         switch function {
         case .sha256(let hash): Array(hash.finalize())
         case .sha512(let hash): Array(hash.finalize())

@@ -47,7 +47,7 @@ public protocol Session: Sendable {
     /// Returns whether the session may add credentials of its own to a request for a URL, such as a
     /// client certificate, cookies or a password.
     ///
-    /// A ``ResponseCache`` without an account then stores nothing. Called on any thread. Defaults
+    /// A `ResponseCache` without an account then stores nothing. Called on any thread. Defaults
     /// to `false`.
     func addsCredentials(to url: URL) -> Bool
 }

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceDownloads
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceDownloads
 import WebServiceMocking
 
 /// Interruptions, cancellation, destinations that cannot be used and hashes.

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceDownloads
 import WebServiceMocking
 
 /// Downloads into a folder, whose names a server chooses, where other files exist.

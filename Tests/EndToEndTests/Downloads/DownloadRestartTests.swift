@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceDownloads
 import WebServiceMocking
 
 /// Responses that are not the requested part of the file.

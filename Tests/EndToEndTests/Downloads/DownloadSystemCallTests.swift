@@ -3,6 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceDownloads
 import WebServiceMocking
 
 /// The program strace, with which system calls of a probe fail or are slow.

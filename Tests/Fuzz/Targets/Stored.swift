@@ -1,5 +1,5 @@
 import Foundation
-
+@testable import WebServiceCaching
 @testable import WebServiceCore
 
 #if canImport(FoundationNetworking)

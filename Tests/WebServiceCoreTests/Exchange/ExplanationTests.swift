@@ -2,7 +2,6 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceMocking
-
 @testable import WebServiceCore
 
 @Suite("Explanations of timelines", .permit)
@@ -80,34 +79,6 @@ struct ExplanationTests {
                 "GET https://h/v1/x was sent. The response had status 200, after 0.0 ms.",
                 "The exchange ended with status 200.",
             ])
-    }
-
-    @Test("Fresh, stale, validated and refused responses of a cache are explained")
-    func cache() async {
-        let fixture = CacheFixture()
-        fixture.serve(["Cache-Control": "max-age=60, stale-while-revalidate=60"], "x", tag: "\"1\"")
-        _ = await explanation(fixture.service.GET("/a"))
-        await fixture.cache.finishStoring()
-        #expect(
-            await explanation(fixture.service.GET("/a")) == [
-                "The cache returned a stored response: 0 s old.", "The exchange ended with status 200, source: cache.",
-            ])
-        fixture.advance(by: 200)
-        #expect(
-            await explanation(fixture.service.GET("/a")) == [
-                "GET https://h/v1/a was sent. The response had status 304, after 0.0 ms.",
-                "The server confirmed that the stored response is still valid.",
-                "The exchange ended with status 200, source: revalidated.",
-            ])
-        await fixture.cache.finishStoring()
-        fixture.advance(by: 90)
-        #expect(
-            await explanation(fixture.service.GET("/a")).first
-                == "The cache returned a stale response: 90 s old, validated in the background.")
-        fixture.serve(["Cache-Control": "no-store"], "x")
-        #expect(
-            await explanation(fixture.service.GET("/b")).dropFirst().first
-                == "The cache did not store the response: no-store in the response.")
     }
 
     @Test("Joined and queued requests, and access to a storage, are explained")

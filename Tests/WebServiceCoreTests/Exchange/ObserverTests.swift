@@ -2,8 +2,8 @@ import Dispatch
 import Foundation
 import TestSupport
 import Testing
+import WebServiceDownloads
 import WebServiceMocking
-
 @testable import WebServiceCore
 
 @Suite("Observers", .permit)
@@ -173,39 +173,6 @@ struct ObserverTests {
         _ = await service.GET("/{id}").data().result
         #expect(recorder.lines(1).last == "ended invalidURL")
         #expect(recorder.lines(1).count == 2)
-    }
-
-    @Test("A fresh, a validated and a stale response of a cache are events, and a validation is an exchange of its own")
-    func cache() async throws {
-        let fixture = CacheFixture()
-        fixture.service.observers = [recorder]
-        fixture.serve(["Cache-Control": "max-age=60, stale-while-revalidate=60"], "x", tag: "\"1\"")
-        _ = try await fixture.get()
-        await fixture.cache.finishStoring()
-        #expect(recorder.lines().suffix(2) == ["attempt 1 ended 200 network", "ended 200 network"])
-        _ = try await fixture.get()
-        #expect(recorder.lines(1) == ["created GET https://h/v1/a", "cache: stored, 0 s old", "ended 200 cache"])
-
-        fixture.advance(by: 90)
-        _ = try await fixture.get()
-        #expect(
-            await recorder.ended(2) == [
-                "created GET https://h/v1/a", "cache: stale, 90 s old, validated in the background",
-                "ended 200 cache",
-            ])
-        #expect(
-            await recorder.ended(3) == [
-                "created GET https://h/v1/a", "attempt 1 started GET https://h/v1/a", "head 304",
-                "attempt 1 ended 304 network", "cache: validated", "ended 200 revalidated",
-            ])
-        #expect(recorder.exchanges[3].parent == recorder.exchanges[2].id)
-
-        await fixture.cache.finishStoring()
-        fixture.advance(by: 200)
-        _ = try await fixture.get()
-        #expect(recorder.lines(4).contains("cache: validated"))
-        #expect(recorder.lines(4).last == "ended 200 revalidated")
-        #expect(recorder.exchanges.count == 5)
     }
 
     @Test("A task that is cancelled before it is resumed has no events")

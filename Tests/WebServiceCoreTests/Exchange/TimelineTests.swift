@@ -1,7 +1,6 @@
 import Foundation
 import TestSupport
 import Testing
-
 @testable import WebServiceCore
 
 @Suite("Timeline", .permit)
@@ -107,19 +106,6 @@ struct TimelineTests {
         let failed = service.GET("//h/{id}").data()
         _ = await failed.result
         #expect(failed.task.timeline.date != nil)
-    }
-
-    @Test("The times of a cache hit are relative to resume")
-    func cacheHit() async throws {
-        let fixture = CacheFixture()
-        fixture.serve(["Cache-Control": "max-age=60"], "x")
-        _ = try await fixture.service.GET("/x").data().value
-        let task = fixture.service.GET("/x").data()
-        #expect(try await task.response.source == .cache)
-        let timeline = task.task.timeline
-        #expect(!timeline.events.isEmpty)
-        #expect(timeline.date != nil)
-        #expect(timeline.events.allSatisfy { (.zero ..< .seconds(60)).contains($0.start) }, "\(timeline)")
     }
 
     @Test("The timeline of a typed request is relative to its own resume and includes the time in the queue")

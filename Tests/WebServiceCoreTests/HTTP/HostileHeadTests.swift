@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceDiagnostics
-
+@testable import WebServiceCaching
 @testable import WebServiceCore
 
 /// Response heads of about 128 KB that RFC 9112 allows, each with an excess of one element.
@@ -35,20 +35,6 @@ enum HostileHead: String, CaseIterable, Sendable {
 
     private static func repeating(_ text: String) -> String {
         String(repeating: text, count: (size - 100) / text.utf8.count)
-    }
-}
-
-/// A session that responds to every request with the same head.
-struct HeadSession: StreamingSession {
-    let head: ResponseHead
-
-    func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
-        DeliveringTask(receiver) { [head] delivery in
-            HandSession { _ in
-                delivery.receive(head, length: 0)
-                delivery.finish(.success([:]))
-            }.dataTask(request: request) { _, _, _ in }
-        }
     }
 }
 

@@ -1,10 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceCaching
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
-
 @testable import WebServiceInspector
 
 @Suite("The content of the page of an inspector", .permit)

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-
+import WebServiceDownloads
 @testable import WebServiceMocking
 
 /// Responses that break off, and files that others have changed.

@@ -1,7 +1,9 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceCaching
 import WebServiceCore
+import WebServiceDownloads
 import WebServiceMocking
 
 @Suite(.permit) struct TestClockTests {

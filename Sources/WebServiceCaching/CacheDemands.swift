@@ -1,0 +1,62 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The cache requirements of a request: its `Request.Options.cachePolicy` and its `Cache-Control`
+/// (RFC 9111, section 5.2.1).
+struct CacheDemands: Sendable {
+    enum Mode: Sendable, Hashable {
+        /// A fresh stored response is used.
+        case fresh
+        /// A stored response is used after the server has validated it.
+        case validated
+        /// No stored response is used.
+        case reload
+        /// A stored response is used regardless of its age.
+        case any
+    }
+
+    let mode: Mode
+    /// A Boolean value that indicates whether no request may be sent; without a stored response,
+    /// the exchange fails with `URLError.resourceUnavailable`.
+    let isOffline: Bool
+    let control: CacheControl
+
+    init(_ request: Request) {
+        let fields = request.headers.values(for: .cacheControl)
+        let isPragma =
+            fields.isEmpty && request.headers.values(for: "Pragma").flatMap(CacheControl.names).contains("no-cache")
+        control = CacheControl(isPragma ? ["no-cache"] : fields)
+        isOffline = request.options.cachePolicy == .returnCacheDataDontLoad
+        switch request.options.cachePolicy {
+        case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData: mode = .reload
+        case .returnCacheDataElseLoad, .returnCacheDataDontLoad: mode = .any
+        case .reloadRevalidatingCacheData: mode = .validated
+        default: mode = control.has("no-store") ? .reload : control.has("no-cache") ? .validated : .fresh
+        }
+    }
+
+    /// A Boolean value that indicates whether the response may be stored.
+    var stores: Bool { !control.has("no-store") }
+    /// A Boolean value that indicates whether the cache responds with 504 instead of sending the
+    /// request.
+    var isOnlyIfCached: Bool { control.has("only-if-cached") }
+
+    /// Returns the request with the header fields that apply the policy to other caches on the
+    /// path.
+    func message(_ request: Request) -> Request {
+        guard request.headers[.cacheControl] == nil else { return request }
+        var message = request
+        switch request.options.cachePolicy {
+        case .reloadIgnoringLocalAndRemoteCacheData:
+            message.headers[.cacheControl] = "no-cache"
+            message.headers["Pragma"] = "no-cache"
+        case .reloadRevalidatingCacheData: message.headers[.cacheControl] = "max-age=0"
+        default: break
+        }
+        return message
+    }
+}

@@ -1,0 +1,211 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Sending requests to the server.
+extension CacheExchange {
+    /// Sends a GET request, conditionally if a response is stored, and stores the response.
+    func load(_ stored: CachedResponse?) async throws -> Response {
+        let plain = demands.message(request)
+        var message = plain
+        let isOwnCondition = request.headers[.ifNoneMatch] != nil || request.headers["If-Modified-Since"] != nil
+        if let stored, stored.isSuccess, !isOwnCondition {
+            message.headers[.ifNoneMatch] = stored.eTag
+            message.headers["If-Modified-Since"] = stored.lastModified
+        }
+        let flight = cache.beginFlight(key)
+        let (result, requestTime, responseTime) = await send(message)
+        if let stored, let stale = try staleResponse(stored, insteadOf: result, at: responseTime) { return stale }
+        let response = try result.get()
+        guard response.status == 304 else {
+            store(response, flight, requestTime: requestTime, responseTime: responseTime)
+            return response
+        }
+        guard let stored else {
+            next.record(.cache, "not stored: status 304")
+            return response
+        }
+        let updated = stored.validated(by: response, requestTime, responseTime)
+        if isOwnCondition {
+            receiveNotModified(response, to: stored, updated: updated, flight)
+            return response
+        }
+        if let validated = try validatedResponse(response, to: stored, updated: updated, flight) { return validated }
+        return try await reload(plain, flight)
+    }
+
+    /// Applies a 304 to the caller's own condition to the stored response.
+    private func receiveNotModified(
+        _ response: Response, to stored: CachedResponse, updated: CachedResponse?, _ flight: CacheFlight
+    ) {
+        // It applies only if both have the same entity tag.
+        let isSame = stored.eTag?.utf8.elementsEqual((response.header(.eTag) ?? "").utf8) == true
+        if let updated, isSame { return replace(stored, by: updated, flight) }
+        if updated == nil, stored.contradicts(response) { update(flight) { [selecting] in $0.remove(for: selecting) } }
+        next.record(.cache, "not stored: status 304")
+    }
+
+    /// Returns the stored response after a 304 to its validators, or `nil` if the server has a
+    /// representation other than the stored one, which is then removed.
+    private func validatedResponse(
+        _ response: Response, to stored: CachedResponse, updated: CachedResponse?, _ flight: CacheFlight
+    ) throws -> Response? {
+        if let updated {
+            replace(stored, by: updated, flight)
+            if let validated = updated.revalidatedResponse(by: response, url: url) {
+                next.record(.cache, "validated")
+                try checkSize(stored)
+                return validated
+            }
+        }
+        next.record(.cache, "the 304 does not match the stored response")
+        update(flight) { [selecting] in $0.remove(for: selecting) }
+        return nil
+    }
+
+    /// Sends a GET request without validators and stores the response.
+    private func reload(_ plain: Request, _ flight: CacheFlight) async throws -> Response {
+        let (result, requestTime, responseTime) = await send(plain)
+        let response = try result.get()
+        guard response.status != 304 else { throw URLError(.badServerResponse) }  // to a request without a condition
+        store(response, flight, requestTime: requestTime, responseTime: responseTime)
+        return response
+    }
+
+    /// Sends a HEAD request and updates the stored response with the header fields it receives (RFC
+    /// 9111, section 4.3.5).
+    func loadHead(_ stored: CachedResponse?) async throws -> Response {
+        let flight = cache.beginFlight(key)
+        let (result, requestTime, responseTime) = await send(demands.message(request))
+        if let stored, let stale = try staleResponse(stored, insteadOf: result, at: responseTime) { return stale }
+        let response = try result.get()
+        if let stored, response.redirects.isEmpty {
+            if response.status == 200, let updated = stored.validated(by: response, requestTime, responseTime) {
+                replace(stored, by: updated, flight)
+            } else if response.status < 300 || [404, 410].contains(response.status) {
+                update(flight) { [selecting] in $0.remove(for: selecting) }
+            }
+        }
+        return response
+    }
+
+    private func send(
+        _ message: Request
+    ) async -> (Result<Response, any Error>, requestTime: Date, responseTime: Date) {
+        let requestTime = clock.date
+        let result: Result<Response, any Error>
+        do { result = .success(try await next(message)) } catch { result = .failure(error) }
+        return (result, requestTime, clock.date)
+    }
+
+    /// Returns the stored response in place of a server or connection error (RFC 5861, section 4),
+    /// or `nil` if it must not be used.
+    private func staleResponse(
+        _ stored: CachedResponse, insteadOf result: Result<Response, any Error>, at now: Date
+    ) throws -> Response? {
+        switch result {
+        case .success(let response): guard [500, 502, 503, 504].contains(response.status) else { return nil }
+        case .failure(let error):
+            guard let error = error as? URLError, RetryPolicy.defaultErrorCodes.contains(error.code) else { return nil }
+        }
+        guard demands.outlastsError(stored, at: now, usesHeuristics: cache.usesHeuristics) else { return nil }
+        try checkSize(stored)
+        next.record(.cache, "stale, in place of an error")
+        return stored.response(url: url, hasBody: request.method == .GET, at: now)
+    }
+
+    /// Stores a response to a GET request, or removes the stored responses that it invalidates.
+    private func store(_ response: Response, _ flight: CacheFlight, requestTime: Date, responseTime: Date) {
+        guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
+        do throws(CacheRefusal) {
+            let storable = try CachedResponse(
+                response, to: selecting, account: account, requestTime: requestTime, responseTime: responseTime)
+            try checkSentFields(storable.selection)
+            update(flight) { [selecting] in $0.insert(storable, for: selecting) }
+        } catch {
+            next.record(.cache, "not stored: \(error.reason)")
+            let isNew =
+                (200..<400).contains(response.status) && response.status != 206 || [404, 410].contains(response.status)
+            if response.redirects.isEmpty, isNew { update(flight) { [selecting] in $0.remove(for: selecting) } }
+        }
+    }
+
+    /// Stores the validated response, or removes it if it must no longer be stored, unless a newer
+    /// response has been stored in the meantime.
+    private func replace(_ stored: CachedResponse, by updated: CachedResponse, _ flight: CacheFlight) {
+        guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
+        var replacement: CachedResponse? = updated
+        do throws(CacheRefusal) {
+            replacement?.selection = try CachedResponse.selection(
+                updated.status, updated.headers, to: selecting, account: account)
+            if let replacement { try checkSentFields(replacement.selection) }
+        } catch {
+            next.record(.cache, "not stored: \(error.reason)")
+            replacement = nil
+        }
+        update(flight) { [selecting, replacement] variants in
+            guard variants.match(selecting)?.responseTime == stored.responseTime else { return }
+            if let replacement { variants.insert(replacement, for: selecting) } else { variants.remove(for: selecting) }
+        }
+    }
+
+    /// Checks that the fields that select a response were sent as the cache received them. The
+    /// cookie jar may have received cookies since, and interceptors after the cache, the delegate
+    /// and the session may have added fields.
+    private func checkSentFields(_ selection: CacheSelection) throws(CacheRefusal) {
+        guard account != nil || !sessionAddsCredentials else { throw CacheRefusal("the session adds credentials") }
+        guard let sent = next.sentHeaders else { return }
+        var request = request
+        request.headers = sent
+        let fields = CacheSelection.fields(of: request, in: selection.scope)
+        let isComplete = fields == CacheSelection.fields(of: selecting, in: selection.scope)
+        let cookies = selection.names.filter { $0 == "cookie" }
+        guard isComplete, fields.union(cookies).allSatisfy({ request.headers[$0] == selecting.headers[$0] }) else {
+            throw CacheRefusal("a field that separates requests was changed after the cache")
+        }
+    }
+
+    /// Changes the stored responses unless the account has changed; the response could then belong
+    /// to either account.
+    private func update(_ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
+        guard cache.account() == account else {
+            return next.record(.cache, "not stored: the account has changed since")
+        }
+        guard !flight.isOvertaken else {
+            return next.record(.cache, "not stored: it was removed while the request was in flight")
+        }
+        guard cache.update(key, flight, at: clock.date, change) else {
+            return next.record(.cache, "not stored: too many changes are pending in the storage")
+        }
+    }
+}
+
+extension CachedResponse {
+    /// Returns the stored response updated by a 304 or by the response to a HEAD request, or `nil`
+    /// if that response describes another representation (RFC 9111, sections 4.3.4 and 4.3.5).
+    fileprivate func validated(by response: Response, _ requestTime: Date, _ responseTime: Date) -> CachedResponse? {
+        guard response.redirects.isEmpty, response.status == 304 ? isSuccess : status == 200 else { return nil }
+        if contradicts(response) { return nil }
+        if eTag == nil || response.header(.eTag) == nil, let old = lastModified,
+            let new = response.header("Last-Modified"), old != new
+        {
+            return nil
+        }
+        if response.status != 304 {
+            for name in [Headers.Name("Last-Modified"), .contentLength, .eTag] {
+                guard let old = headers[name], let new = response.header(name) else { continue }
+                if !old.utf8.elementsEqual(new.utf8) { return nil }
+            }
+        }
+        return freshened(by: response, requestTime: requestTime, responseTime: responseTime)
+    }
+
+    /// Returns whether a response has an entity tag other than the stored one.
+    fileprivate func contradicts(_ response: Response) -> Bool {
+        guard let old = eTag, let new = response.header(.eTag) else { return false }
+        return !EntityTag.describes(new, old)
+    }
+}

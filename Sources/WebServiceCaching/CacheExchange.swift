@@ -1,0 +1,212 @@
+import Foundation
+public import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// One request that passes through a ``ResponseCache``.
+struct CacheExchange: Sendable {
+    let request: Request
+    /// The request that stored responses are matched against: with the cookies that the cookie jar
+    /// adds after the cache.
+    let selecting: Request
+    /// The request URL with its query, in a normalized form.
+    let url: String
+    let account: String?
+    let key: StorageKey
+    let demands: CacheDemands
+    let next: Next
+    let cache: ResponseCache
+
+    /// The clock for dates.
+    var clock: TaskClock { cache.clock ?? next.clock }
+
+    /// - Returns: `nil` for a request that cannot be encoded; sending it reports the error.
+    init?(_ request: Request, _ next: Next, _ cache: ResponseCache) {
+        let account = cache.account()
+        guard let url = Self.url(of: request) else { return nil }
+        self.request = request
+        selecting = Self.selecting(request, at: url, next)
+        self.url = url
+        self.account = account
+        key = cache.key(url, account)
+        demands = CacheDemands(request)
+        self.next = next
+        self.cache = cache
+    }
+
+    private static func selecting(_ request: Request, at url: String, _ next: Next) -> Request {
+        var selecting = request
+        if request.options.shouldHandleCookies,
+            let cookies = URL(string: url).flatMap(next.cookies)
+        {
+            selecting.headers.add(cookies, for: "Cookie")
+        }
+        return selecting
+    }
+
+    /// Returns the URL that a request is sent to: scheme and host in lower case, without the
+    /// default port of the scheme and without a fragment.
+    static func url(of request: Request) -> String? {
+        var bare = request
+        if !request.encodesParametersInURL { bare.parameters = nil }
+        bare.content = .none
+        bare.template = nil
+        bare.headers = [:]
+        // An encoding error is reported when the request is sent.
+        guard let text = try? bare.encode().url, let origin = Origin(text), let scheme = text.range(of: "://") else {
+            return nil
+        }
+        let target = text[scheme.upperBound...].drop { $0 != "/" && $0 != "?" }
+        return "\(origin)\(target.first == "/" ? "" : "/")\(target)"
+    }
+
+    func response() async throws -> Response {
+        switch request.method.rawValue {
+        case "GET" where next.isStreamed, "HEAD" where next.isStreamed:
+            try await next(request)  // a stream is not stored
+        case "GET": try await respond { try await load($0) }
+        case "HEAD": try await respond { try await loadHead($0) }
+        case "OPTIONS", "TRACE": try await next(request)
+        default: try await unsafe()
+        }
+    }
+
+    // MARK: - GET and HEAD
+
+    private static let passing: [Headers.Name] = ["Range", "If-Range", "If-Match", "If-Unmodified-Since"]
+
+    /// Returns whether the account is still the one for which the exchange was started. A request
+    /// that is sent again after the account has changed may carry credentials of the previous
+    /// account.
+    ///
+    /// - Throws: `URLError.cancelled` if the account has changed and the exchange is a background
+    ///   validation.
+    private func isSameAccount() throws -> Bool {
+        if try next.isOf(account: account, by: cache) { return true }
+        next.record(.cache, "the account has changed since")
+        return false
+    }
+
+    /// Returns whether requests with other credentials can be distinguished from this one: an
+    /// account is named, or neither an `Authentication` nor the session adds credentials later.
+    private func hasKnownCredentials() -> Bool {
+        guard account == nil else { return true }
+        if next.isFollowedByAuthentication {
+            next.record(.cache, "not used: an Authentication follows the cache, and no account is named")
+            return false
+        }
+        guard sessionAddsCredentials else { return true }
+        next.record(.cache, "not used: the session adds credentials, and no account is named")
+        return false
+    }
+
+    /// A Boolean value that indicates whether the session may add credentials to the request.
+    var sessionAddsCredentials: Bool {
+        URL(string: url).map(next.sessionAddsCredentials) ?? true
+    }
+
+    /// Returns whether the request is for a part of a representation or has a condition that only
+    /// the server can evaluate.
+    private func isOfCondition() -> Bool {
+        guard let name = Self.passing.first(where: { request.headers[$0] != nil }) else { return false }
+        if request.method == .GET { next.record(.cache, "not stored: the request has \(name.rawValue)") }
+        return true
+    }
+
+    private func stored() async throws -> CachedResponse? {
+        let stored = try await cache.variants(for: key, next.clock).match(selecting)
+        return stored?.isRedirect(for: request) == true ? nil : stored
+    }
+
+    /// - Parameter load: Sends the request to the server, with the validators of the stored
+    ///   response if there is one.
+    private func respond(_ load: (CachedResponse?) async throws -> Response) async throws -> Response {
+        let isPassing = try !isSameAccount() || !hasKnownCredentials() || isOfCondition()
+        let stored = isPassing || demands.mode == .reload && request.method == .GET ? nil : try await stored()
+        let now = clock.date
+        if let stored {
+            let use = demands.use(of: stored, at: now, usesHeuristics: cache.usesHeuristics)
+            if use != .validate, let response = try response(from: stored, at: now) {
+                next.record(
+                    .cache,
+                    use == .use
+                        ? "stored, \(stored.ageText(at: now))"
+                        : "stale, \(stored.ageText(at: now)), validated in the background")
+                if use == .useAndValidate { validateBehind() }
+                return response
+            }
+        }
+        if demands.isOffline { throw URLError(.resourceUnavailable) }
+        if demands.isOnlyIfCached, let response = CachedResponse.response(status: 504, url: url, source: .cache) {
+            next.record(.cache, "only-if-cached, and nothing is stored")
+            return response
+        }
+        return isPassing ? try await next(request) : try await load(stored)
+    }
+
+    /// Returns the stored response, or 304 if the request's own condition requires it.
+    private func response(from stored: CachedResponse, at now: Date) throws -> Response? {
+        if isKnown(stored, at: now) { return stored.notModified(url: url, at: now) }
+        try checkSize(stored)
+        return stored.response(url: url, hasBody: request.method == .GET, at: now)
+    }
+
+    /// Returns whether the request's own condition evaluates to 304 (RFC 9111, section 4.3.2).
+    private func isKnown(_ stored: CachedResponse, at now: Date) -> Bool {
+        guard stored.isSuccess else { return false }
+        if let list = request.headers[.ifNoneMatch] { return EntityTag.isListed(stored.eTag, in: list) }
+        guard let since = request.headers["If-Modified-Since"].flatMap({ HTTPDate.parse($0, now: now) }),
+            let modified = (stored.lastModified ?? stored.headers["Date"]).flatMap({ HTTPDate.parse($0, now: now) })
+        else { return false }
+        return modified <= since
+    }
+
+    /// Applies the limit for received responses to a stored one.
+    func checkSize(_ stored: CachedResponse) throws {
+        let maximum = request.options.bodyMaximum
+        guard request.method == .GET, stored.body.count > maximum else { return }
+        throw WebServiceError.tooLarge(maximum, request, nil)
+    }
+
+    /// Validates a stored response in the background.
+    private func validateBehind() {
+        guard cache.beginValidation(key) else { return }
+        next.sendAgain(account: account, of: cache) { request in
+            request.options.cachePolicy = .reloadRevalidatingCacheData
+            request.headers[.ifNoneMatch] = nil
+            request.headers["If-Modified-Since"] = nil
+        } completion: { [cache, key] in
+            cache.endValidation(key)
+        }
+    }
+
+    // MARK: - Other methods
+
+    /// Sends an unsafe request and removes the stored responses that it invalidates (RFC 9111,
+    /// section 4.4).
+    private func unsafe() async throws -> Response {
+        let response = try await next(request)
+        guard (200..<400).contains(response.status) || !response.redirects.isEmpty else { return response }
+        cache.invalidate(key)
+        let origin = Origin(url)
+        var others = response.redirects + [response.url].compactMap(\.self)
+        for name in [Headers.Name.location, "Content-Location"] {
+            guard let value = response.header(name), let base = response.url ?? URL(string: url),
+                let other = URL(string: value, relativeTo: base)?.absoluteURL, Origin(other) == origin
+            else { continue }
+            others.append(other)
+        }
+        for other in Set(others.compactMap { cache.key(for: $0, account) }) where other != key {
+            cache.invalidate(other)
+        }
+        return response
+    }
+}
+
+extension CachedResponse {
+    fileprivate func ageText(at now: Date) -> String {
+        age(at: now).map { "\(Int64(min($0, CacheControl.maximum))) s old" } ?? "of unknown age"
+    }
+}

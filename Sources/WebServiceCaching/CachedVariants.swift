@@ -1,0 +1,145 @@
+import Foundation
+import WebServiceCore
+
+/// The responses stored for one URL and one account, one per selection.
+struct CachedVariants: Sendable {
+    /// The maximum number of responses. When it is exceeded, those stored first are removed.
+    static let maximumCount = 8
+
+    /// The responses in the order in which they were stored.
+    private(set) var responses: [CachedResponse] = []
+
+    /// Returns the response that matches a request; if several match, the one stored last.
+    func match(_ request: Request) -> CachedResponse? {
+        responses.last { $0.selection.matches(request) }
+    }
+
+    /// Inserts a response in place of those that match the same request.
+    mutating func insert(_ response: CachedResponse, for request: Request) {
+        remove(for: request)
+        responses.append(response)
+        if responses.count > Self.maximumCount { responses.removeFirst(responses.count - Self.maximumCount) }
+    }
+
+    /// Removes the responses that match a request.
+    mutating func remove(for request: Request) {
+        responses.removeAll { $0.selection.matches(request) }
+    }
+}
+
+/// The serialized form: a signature, the key, the responses, and a checksum (XXH64) of all of it.
+/// Numbers are little-endian; strings and bytes are preceded by their length.
+extension CachedVariants {
+    private static let mark = Array("WSC2".utf8)
+
+    func data(for key: StorageKey) -> Data {
+        var writer = Writer()
+        writer.data.append(contentsOf: Self.mark)
+        writer.append(key.bytes)
+        writer.append(UInt64(responses.count))
+        for response in responses {
+            writer.append(UInt64(clamping: response.status))
+            writer.append(response.requestTime.timeIntervalSince1970.bitPattern)
+            writer.append(response.responseTime.timeIntervalSince1970.bitPattern)
+            writer.append(response.selection.scope.rawValue)
+            writer.append(response.selection.salt)
+            writer.append(response.selection.fingerprint)
+            writer.append(UInt64(response.selection.names.count))
+            for name in response.selection.names { writer.append(name.utf8) }
+            writer.append(UInt64(response.headers.fields.count))
+            for field in response.headers {
+                writer.append(field.name.utf8)
+                writer.append(field.value.utf8)
+            }
+            writer.append(response.body)
+        }
+        writer.append(writer.data.withUnsafeBytes { XXHash64.hash($0) })
+        return writer.data
+    }
+
+    /// - Returns: `nil` for anything other than what ``data(for:)`` returns for the same key.
+    init?(_ data: Data, for key: StorageKey) {
+        guard data.count >= Self.mark.count + 8 else { return nil }
+        let content = data.dropLast(8)
+        var reader = Reader(rest: content.dropFirst(Self.mark.count))
+        var end = Reader(rest: data.suffix(8))
+        guard data.starts(with: Self.mark), content.withUnsafeBytes({ XXHash64.hash($0) }) == end.number(),
+            reader.bytes()?.elementsEqual(key.bytes) == true,
+            let count = reader.number(), count <= UInt64(Self.maximumCount)
+        else { return nil }
+        for _ in 0..<count {
+            guard let response = reader.response() else { return nil }
+            responses.append(response)
+        }
+        guard reader.rest.isEmpty else { return nil }
+    }
+
+    private struct Writer {
+        var data = Data()
+
+        mutating func append(_ number: UInt64) {
+            withUnsafeBytes(of: number.littleEndian) { data.append(contentsOf: $0) }
+        }
+
+        mutating func append(_ bytes: some Collection<UInt8>) {
+            append(UInt64(bytes.count))
+            data.append(contentsOf: bytes)
+        }
+    }
+
+    private struct Reader {
+        var rest: Data
+
+        mutating func number() -> UInt64? {
+            guard rest.count >= 8 else { return nil }
+            defer { rest = rest.dropFirst(8) }
+            return rest.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+
+        mutating func bytes() -> Data? {
+            guard let count = number(), count <= UInt64(rest.count) else { return nil }
+            defer { rest = rest.dropFirst(Int(count)) }
+            return rest.prefix(Int(count))
+        }
+
+        mutating func text() -> String? {
+            bytes().map { String(decoding: $0, as: UTF8.self) }
+        }
+
+        mutating func date() -> Date? {
+            guard let seconds = number().map(Double.init(bitPattern:)), seconds.isFinite else { return nil }
+            return Date(timeIntervalSince1970: seconds)
+        }
+
+        /// Returns bytes of a known length that do not share memory with the entry.
+        mutating func bytes(count: Int) -> Data? {
+            bytes().flatMap { $0.count == count ? Data(Array($0)) : nil }
+        }
+
+        mutating func response() -> CachedResponse? {
+            guard let status = number(), (200...999).contains(status), let requestTime = date(),
+                let responseTime = date(),
+                let scope = number().flatMap(CacheSelection.Scope.init),
+                let salt = bytes(count: CacheSelection.saltLength),
+                let fingerprint = bytes(count: CacheSelection.fingerprintLength), let names = list({ $0.text() }),
+                let fields = list({ reader in reader.text().flatMap { name in reader.text().map { (name, $0) } } }),
+                let body = bytes()
+            else { return nil }
+            return CachedResponse(
+                status: Int(status), headers: Headers(fields), body: body.subdata(in: body.startIndex..<body.endIndex),
+                requestTime: requestTime,
+                responseTime: responseTime,
+                selection: CacheSelection(names: names, scope: scope, salt: salt, fingerprint: fingerprint))
+        }
+
+        private mutating func list<Element>(_ element: (inout Reader) -> Element?) -> [Element]? {
+            guard let count = number(), count <= UInt64(rest.count) else { return nil }
+            var list: [Element] = []
+            for _ in 0..<count {
+                guard let next = element(&self) else { return nil }
+                list.append(next)
+            }
+            return list
+        }
+    }
+}

@@ -1,0 +1,191 @@
+public import Foundation
+public import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A private HTTP cache that serves requests from stored responses (RFC 9111, RFC 5861).
+///
+/// ```swift
+/// let cache = ResponseCache(storage: MemoryStorage(), account: { session.userID })
+/// service.interceptors = [.retry(), authentication, cache]
+/// ```
+/// The cache works with any session, because it is an interceptor. Install it after every
+/// interceptor that adds credentials or other header fields, so that it receives the request with
+/// these fields.
+/// - A fresh stored response is returned for GET and HEAD without sending the request; its source
+///   is `Response.Source.cache`, and `Age` contains its age. A stale one is validated with
+///   `If-None-Match` and `If-Modified-Since`; after a 304, the stored body is returned with the
+///   source `Response.Source.revalidated`.
+/// - The `Cache-Control` and `Expires` of responses, the `Cache-Control` of requests, and
+///   `Request.Options.cachePolicy` control the cache. `stale-while-revalidate` and
+///   `stale-if-error` are supported; `must-revalidate` and `no-cache` take precedence over them.
+///   `s-maxage` and `proxy-revalidate` are ignored, because they apply only to shared caches.
+/// - Every response to GET that may be stored is stored unless it followed a redirect. This
+///   includes responses without explicit freshness, for the policies that accept any age. A 206 is
+///   never stored. A request with `Range`, `If-Match`, `If-Unmodified-Since` or `If-Range` bypasses
+///   the cache. A request with its own `If-None-Match` or `If-Modified-Since` is served from a
+///   fresh stored response, with 304 if the condition requires it; otherwise it is sent to the
+///   server.
+/// - `Vary` selects among up to 8 responses for one URL. An absent field matches requests without
+///   it (RFC 9111, section 4.1). `Vary: *` and a malformed `Vary` prevent storing. The values of
+///   the request fields are stored only as an HMAC-SHA256, keyed with a random salt per response.
+/// - A 304 with an entity tag other than the stored one removes the stored response, and the
+///   request is sent again without a condition. A 304 to that request is
+///   `URLError.badServerResponse`.
+/// - A successful request with an unsafe method removes the stored responses for its URL, and for
+///   `Location` and `Content-Location` in the same origin. The response to a GET that is in flight
+///   at that time is not stored.
+///
+/// Stored responses are never shared between accounts. If `account` returns `nil`, a stored
+/// response is returned only for requests with the same credentials and the same other fields:
+/// - Credentials are all fields whose names resemble the name of a credential, such as
+///   `Authorization` and `X-Api-Key`, those set by an `Authentication`, and cookies, also those
+///   that the service's cookie jar adds after the cache.
+/// - Other fields are all except `Accept`, `Accept-Charset`, `Accept-Encoding`, `Accept-Language`,
+///   `Cache-Control`, `Date`, `DNT`, `If-Modified-Since`, `If-None-Match`, `Origin`, `Pragma`,
+///   `Priority`, `Referer`, `Request-Id`, `Save-Data`, `Sec-GPC`, `User-Agent`, `X-Correlation-Id`,
+///   `X-Request-Id`, `traceparent` and `tracestate`. `Cache-Control: public` in the response
+///   declares them harmless; they then separate requests only if `Vary` names them.
+/// - A response is not stored if such a field is added or changed after the cache. Nothing is
+///   stored or returned if an `Authentication` follows the cache in the interceptors of the
+///   service or of the request, or if the session adds credentials, such as a client certificate
+///   (`Session.addsCredentials(to:)`).
+///
+/// Provide an account in these cases, and if a field such as a signature changes with every
+/// request. Then only the account and `Vary` separate requests. A constant account is suitable for
+/// an API without users.
+///
+/// The cache stores the status, the header fields without `Set-Cookie` and without those of the
+/// connection, and the body, under a key that contains the URL and the account. Nothing is
+/// encrypted. The limits of the storage bound the amount of data. Only the `no-store` directive
+/// prevents storing.
+///
+/// A storage failure never fails a request. A storage that does not respond delays a request by at
+/// most 10 seconds; the request then proceeds as if nothing were stored, and the observer is
+/// notified. A response is delivered before it is stored, and every later request to the same cache
+/// finds it. All members may be used from any thread. Every decision is recorded in the task's
+/// `Timeline`, including the reason why a response to GET is not stored. Streams and downloads
+/// bypass the cache.
+public final class ResponseCache: Interceptor {
+    /// A Boolean value that indicates whether heuristic freshness is used.
+    ///
+    /// Responses without explicit freshness are then fresh for a tenth of the time since they were
+    /// last modified, for at most a week.
+    public let usesHeuristics: Bool
+
+    let storage: any ResponseStorage
+    let account: @Sendable () -> String?
+    let order = StorageOrder()
+    /// The clock for ages and the storage timeout; `nil` for that of the service that sends the
+    /// request.
+    let clock: TaskClock?
+    let observer: (@Sendable (StorageEntry.Failure) -> Void)?
+    private let urlKey: (@Sendable (URL) -> String)?
+    let state = Mutex(State())
+
+    struct State {
+        /// The keys with a validation in progress in the background.
+        var validations: Set<StorageKey> = []
+        /// The number of requests in flight per key, and the number of the last removal since they
+        /// started.
+        var flights: [StorageKey: (count: Int, removal: UInt64)] = [:]
+        /// The number of removals so far.
+        var removals: UInt64 = 0
+    }
+
+    /// Creates a cache.
+    ///
+    /// - Parameters:
+    ///   - storage: The storage for responses. Do not use it for anything else: ``removeAll()``
+    ///     empties it.
+    ///   - account: Returns the account of a request when the cache receives it, or `nil` for no
+    ///     account. A response that is received after the account has changed is not stored, and a
+    ///     request that is sent again after that, for example by a retry, bypasses the cache.
+    ///   - usesHeuristics: Whether responses without explicit freshness are fresh for a tenth of
+    ///     the time since they were last modified, for at most a week. Defaults to `false`.
+    ///   - urlKey: Returns the key of the responses for a URL. URLs with equal keys share their
+    ///     stored responses and entity tags, so a key may omit only the parts of a URL that do not
+    ///     affect the response, such as parameters for statistics. Called in the background,
+    ///     several times per request. Defaults to `nil`: the URL, with scheme and host in lower
+    ///     case and without the default port.
+    ///   - storageErrorObserver: Receives every storage failure, on any thread.
+    public convenience init(
+        storage: any ResponseStorage, account: @escaping @Sendable () -> String? = { nil },
+        usesHeuristics: Bool = false, urlKey: (@Sendable (_ url: URL) -> String)? = nil,
+        storageErrorObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)? = nil
+    ) {
+        self.init(
+            storage: storage, account: account, usesHeuristics: usesHeuristics, urlKey: urlKey,
+            storageErrorObserver: storageErrorObserver, timekeeper: nil)
+    }
+
+    /// - Parameter timekeeper: The clock for ages and the storage timeout; `nil` for that of the
+    ///   service that sends a request. If its date is set back, responses with a date in the future
+    ///   are stale.
+    package init(
+        storage: any ResponseStorage, account: @escaping @Sendable () -> String?, usesHeuristics: Bool,
+        urlKey: (@Sendable (URL) -> String)? = nil,
+        storageErrorObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)?, timekeeper: (any Timekeeper)?
+    ) {
+        self.urlKey = urlKey
+        clock = timekeeper.map { TaskClock($0) }
+        self.storage = storage
+        self.account = account
+        self.usesHeuristics = usesHeuristics
+        observer = storageErrorObserver
+    }
+
+    /// Returns a stored response, or sends the request and stores the response.
+    ///
+    /// - Throws: `URLError.resourceUnavailable` if the policy is `returnCacheDataDontLoad` and
+    ///   nothing is stored; `WebServiceError.Code.responseTooLarge`; `URLError.badServerResponse`
+    ///   for a 304 to a request without a condition; and any error of `next`.
+    public func intercept(_ request: Request, next: Next) async throws -> Response {
+        guard let exchange = CacheExchange(request, next, self) else { return try await next(request) }
+        return try await exchange.response()
+    }
+
+    /// Returns the storage key for a URL; `nil` if no request can be sent to it.
+    func key(for url: URL, _ account: String?) -> StorageKey? {
+        CacheExchange.url(of: Request(url: url)).map { key($0, account) }
+    }
+
+    /// - Parameter url: A URL in the form of ``CacheExchange/url``.
+    func key(_ url: String, _ account: String?) -> StorageKey {
+        let key = urlKey.flatMap { urlKey in URL(string: url).map(urlKey) } ?? url
+        return StorageKey(identifier: "GET \(key)", classification: DataClassification("http-cache"), account: account)
+    }
+
+    /// Removes the stored responses for a URL and the current account.
+    ///
+    /// Responses to requests in flight are not stored.
+    ///
+    /// - Throws: The error of the storage, or `WebServiceError.Code.storage` if the removal takes
+    ///   longer than 10 seconds or 64 changes are already pending; in both cases, the responses are
+    ///   removed when the storage responds again.
+    public func remove(_ url: URL) async throws {
+        guard let key = key(for: url, account()) else { return }
+        try await removal(of: key)
+    }
+
+    /// Empties the storage, including other data in it.
+    ///
+    /// Responses to requests in flight are not stored.
+    ///
+    /// - Throws: The same errors as ``remove(_:)``.
+    public func removeAll() async throws {
+        try await removal(of: nil)
+    }
+
+    /// Waits until the responses received so far are stored, for at most 10 seconds.
+    ///
+    /// Call it before a program exits, because a response is delivered before it is stored.
+    ///
+    /// - Returns: `false` if the storage has not finished within 10 seconds.
+    @discardableResult
+    public func finishStoring() async -> Bool {
+        await order.settled(clock ?? .system)
+    }
+}

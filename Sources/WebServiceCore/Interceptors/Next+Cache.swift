@@ -1,0 +1,65 @@
+package import Foundation
+
+/// What an HTTP cache needs to know about the exchange that it takes part in.
+extension Next {
+    /// The clock of the service.
+    package var clock: TaskClock { context.service.clock }
+
+    /// A Boolean value that indicates whether the body is read while it arrives.
+    package var isStreamed: Bool { context.isStreamed }
+
+    /// The header fields of the request that was sent last; `nil` before the first one.
+    package var sentHeaders: Headers? { context.record.sent?.headers }
+
+    /// A Boolean value that indicates whether an ``Authentication`` follows this interceptor.
+    package var isFollowedByAuthentication: Bool { following.contains { $0 is Authentication } }
+
+    /// Returns the cookies that the cookie jar of the service adds to a request.
+    package func cookies(for url: URL) -> String? { exchange.stages.cookieJar?.header(for: url, clock) }
+
+    /// Returns whether the session may add credentials to a request.
+    package func sessionAddsCredentials(to url: URL) -> Bool {
+        exchange.stages.session.session.addsCredentials(to: url)
+    }
+
+    /// Returns whether an account is the one for which the exchange was begun.
+    ///
+    /// The first account passed is that of the exchange.
+    ///
+    /// - Parameters:
+    ///   - account: The name of the account; `nil` for none.
+    ///   - owner: The object that defines the account.
+    /// - Throws: `URLError.cancelled` if it is another one and the exchange runs in the background.
+    package func isOf(account: String?, by owner: AnyObject) throws -> Bool {
+        let name = account.map { Array($0.utf8) }
+        switch context.account(ObjectIdentifier(owner), .named(name)) {
+        case .named(name), .background(name): return true
+        case .background: throw URLError(.cancelled)
+        case .named, .afterLogOuts: return false
+        }
+    }
+
+    /// Sends the request of the exchange again in the background, in an exchange with its own
+    /// deadline and the whole pipeline of the service, because this one ends before.
+    ///
+    /// - Parameters:
+    ///   - account: The account that the request belongs to; `nil` for none.
+    ///   - owner: The object that defines the account.
+    ///   - change: Changes the request.
+    ///   - completion: Is called once when the request has ended, or if there is none.
+    package func sendAgain(
+        account: String?, of owner: AnyObject & Sendable, _ change: (inout Request) -> Void,
+        completion: @escaping @Sendable () -> Void
+    ) {
+        guard var request = context.record.request else { return completion() }
+        change(&request)
+        let service = context.service
+        Task(executorPreference: service.clock.executor) { [request, id = context.id] in
+            let child = ChildExchange(service, request, parent: id, isListed: true)
+            // The credentials that the request already carries belong to this account.
+            _ = child.context.account(ObjectIdentifier(owner), .background(account.map { Array($0.utf8) }))
+            _ = await child.result()
+            completion()
+        }
+    }
+}

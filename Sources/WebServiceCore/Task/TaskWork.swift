@@ -1,0 +1,129 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The work that produces the value of a task in place of the request of the task: a download, for
+/// example, sends one request after another.
+package struct TaskWork: Sendable {
+    let task: SessionTask
+    /// The request of the task.
+    package let request: Request
+
+    /// The clock of the service.
+    package var clock: TaskClock { task.context.clock }
+
+    /// Returns the URL that the request is sent to.
+    package func url() throws -> String { try task.context.encode(request).url }
+
+    /// Waits while the task is suspended.
+    package func permission() async throws { try await task.context.permission() }
+
+    /// Waits for a duration, and while the task is suspended.
+    package func pause(for duration: Duration) async throws { try await task.context.pause(for: duration) }
+
+    /// Adds an event to the timeline of the task.
+    package func record(_ kind: Timeline.Kind, _ detail: String) { task.context.record(kind, detail) }
+
+    /// Reports progress to the handlers of the task.
+    package func report(_ progress: TransferProgress) { task.context.progress?.update(progress) }
+
+    /// Returns the pause after an error within a body, before the request for the remaining bytes;
+    /// `nil` if it must not be sent. The first ``ContinuationPolicy`` of the interceptors decides.
+    ///
+    /// - Parameters:
+    ///   - attempt: The number of attempts that delivered few bytes, including the first.
+    ///   - spent: The duration of these attempts.
+    package func pauseToContinue(after error: any Error, attempt: Int, spent: Duration) -> Duration? {
+        (task.service.stages.interceptors + request.options.interceptors).lazy
+            .compactMap { $0 as? any ContinuationPolicy }
+            .first?
+            .pauseToContinue(request, after: error, attempt: attempt, spent: spent, in: task.context)
+    }
+
+    /// One request of the work and the head of its response.
+    ///
+    /// It has its own task, because interceptors, redirects and limits apply to each request. The
+    /// records of that task are added to those of the work.
+    package struct Stream: Sendable {
+        private let exchange: SessionTask
+        private let owner: SessionTask
+        private let stream: TypedTask<StreamedResponse>
+
+        /// - Parameters:
+        ///   - statuses: The statuses of responses that are not errors.
+        ///   - bufferSize: The maximum number of bytes that wait in memory.
+        package init(of work: TaskWork, _ request: Request, accepting statuses: Set<Int>, bufferSize: Int) {
+            var request = request
+            request.options.isStreamed = true
+            owner = work.task
+            exchange = SessionTask(owner.service, request, isListed: false)
+            exchange.context.setParent(owner.context.id)
+            exchange.context.streamBody(bufferSize: bufferSize, batchSize: bufferSize / 2)
+            stream = exchange.typed(ResponseRules(.these(statuses))) { StreamedResponse($0) }
+        }
+
+        /// Sends the request, and returns the response when its head has arrived.
+        package func response() async throws -> StreamedResponse { try await stream.value }
+
+        /// Ends the exchange and adds its records. Called once.
+        package func end() {
+            exchange.cancel()
+            owner.context.add(exchange.context.record)
+        }
+    }
+}
+
+extension SessionTask {
+    /// Returns a typed task whose value the work produces, instead of the request.
+    ///
+    /// The work runs in a Swift task from the first `resume()` on, and is cancelled with the task.
+    /// The handlers of the result wait for its end, even after a cancellation, so that they can use
+    /// what the work used.
+    package func perform<Value: Sendable>(
+        _ work: @escaping @Sendable (TaskWork) async throws -> (value: Value, response: Response)
+    ) -> TypedTask<Value> {
+        let outcome = TypedResult<Value>()
+        shared.withLock { state in
+            state.setSource { task, start in
+                WorkRun().start(TaskWork(task: task, request: start.request), outcome, work)
+            }
+        }
+        // The list of exchanges in flight shows the progress.
+        return typed(ResponseRules(.any)) { _ in try outcome.value }.onProgress { _ in }
+    }
+}
+
+/// The Swift task of a ``TaskWork``. The handlers of the result wait until it has ended.
+private final class WorkRun: Prelude {
+    private let isOver = Once<Bool>()
+
+    func start<Value: Sendable>(
+        _ work: TaskWork, _ outcome: TypedResult<Value>,
+        _ operation: @escaping @Sendable (TaskWork) async throws -> (value: Value, response: Response)
+    ) {
+        let (task, request) = (work.task, work.request)
+        let stages = task.service.stages
+        task.observe(stages.delegateReference)
+        task.context.observe(by: stages.observers, request)
+        _ = task.shared.withLock { $0.attach(self) }  // no result precedes the start
+        task.attach(
+            Task(executorPreference: task.context.clock.executor) {
+                let result = await Result.catching { try await operation(work) }
+                    .mapError { error -> any Error in
+                        guard var error = error as? WebServiceError else { return error }
+                        error.request = error.request ?? request
+                        return error
+                    }
+                self.isOver.set(true)
+                outcome.set(result.map(\.value))
+                task.complete(result.map(\.response))
+            })
+        if let deadline = request.options.deadline { task.scheduleDeadline(deadline) }
+    }
+
+    func end() {}
+
+    func delivered() async { _ = await isOver.value }
+}

@@ -1,0 +1,120 @@
+import Foundation
+import WebServiceCore
+
+/// The state stored beside a partial file: the representation that its bytes belong to.
+///
+/// The number of bytes is not stored. It is the length of the partial file, which is correct even
+/// if the process was killed at any instruction.
+struct DownloadState: Sendable, Equatable, Codable {
+    /// The maximum length of the encoded state, in bytes.
+    static let maximumLength = 4_096
+
+    /// The field values of the response that delivered the first byte.
+    var eTag: String?
+    var lastModified: String?
+    var date: String?
+    var digest: String?
+    /// The length of the representation; `nil` if the server did not send it.
+    var total: Int64?
+    /// The hash of the URL of the request.
+    var url: String
+    /// The hash of the URL without its query, which often contains an expiring signature.
+    var place: String
+    /// The parts that are complete, if several connections write to the file.
+    var pieces: PieceMap?
+
+    /// Creates the state for the response to a request.
+    ///
+    /// - Parameter total: The length of the representation; `nil` if it is unknown.
+    init(url: String, headers: Headers = [:], total: Int64? = nil) {
+        eTag = headers[.eTag]
+        lastModified = headers["Last-Modified"]
+        date = headers["Date"]
+        digest = headers["Repr-Digest"]
+        self.total = total
+        self.url = Self.hash(url.utf8.prefix { $0 != UInt8(ascii: "#") })
+        place = Self.hash(url.utf8.prefix { $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: "?") })
+    }
+
+    /// The value for `If-Range` (RFC 9110, section 13.1.5): a strong entity tag, or else
+    /// `Last-Modified` if it is at least one second before `Date` (section 8.8.2.2).
+    ///
+    /// `nil` if the bytes of two responses cannot be joined safely.
+    var validator: String? {
+        if let strongTag { return strongTag }
+        guard let lastModified, let date, let modified = HTTPDate.parse(lastModified), let sent = HTTPDate.parse(date)
+        else { return nil }
+        return sent.timeIntervalSince(modified) >= 1 ? lastModified : nil
+    }
+
+    /// The entity tag if it is a strong one (RFC 9110, section 8.8.3).
+    var strongTag: String? {
+        guard let bytes = eTag?.utf8, bytes.count >= 2, bytes.first == UInt8(ascii: "\""),
+            bytes.last == UInt8(ascii: "\""),
+            bytes.dropFirst().dropLast().allSatisfy({ $0 == 0x21 || $0 >= 0x23 && $0 != 0x7F })
+        else { return nil }
+        return eTag
+    }
+
+    /// Returns the validator if a request for a URL may continue the partial file.
+    ///
+    /// An entity tag only distinguishes the versions of one resource, and another query is usually
+    /// another resource (RFC 9110, section 8.8.3).
+    ///
+    /// - Parameter ignoresQuery: Whether the query may differ if the validator is an entity tag.
+    ///   Equal dates are less reliable.
+    func validator(for other: DownloadState, ignoresQuery: Bool) -> String? {
+        isOfSameURL(other, ignoresQuery: ignoresQuery && strongTag != nil) ? validator : nil
+    }
+
+    /// Returns whether the state belongs to the URL of another one.
+    func isOfSameURL(_ other: DownloadState, ignoresQuery: Bool) -> Bool {
+        ignoresQuery ? place == other.place : url == other.url
+    }
+
+    /// Returns whether a response to a range request repeats the validator.
+    ///
+    /// A server that ignores `If-Range` may send a part of another version. An absent validator
+    /// counts as another one, although a server may omit `Last-Modified` (section 15.3.7).
+    func isRepeated(by headers: Headers) -> Bool {
+        if let strongTag { return headers[.eTag] == strongTag }
+        return headers["Last-Modified"] == lastModified
+            && (eTag == nil || headers[.eTag] == nil || headers[.eTag] == eTag)
+    }
+
+    private static func hash(_ bytes: some Sequence<UInt8>) -> String {
+        SHA2.sha256.hash(Data(bytes)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}
+
+// MARK: - Encoding
+
+extension DownloadState {
+    private static let mark = "webservice-download 1 "
+
+    /// The state with a version and a checksum; `nil` if it is too long.
+    var encoded: Data? {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        guard let content = try? encoder.encode(self) else { return nil }  // strings and integers can be encoded
+        let bytes = Data(Self.mark.utf8) + Data(Self.checksum(content).utf8) + content
+        return bytes.count <= Self.maximumLength ? bytes : nil
+    }
+
+    /// - Returns: `nil` for a state of another version and for a damaged one.
+    init?(encoded bytes: Data) {
+        let (mark, length) = (Data(Self.mark.utf8), 17)
+        guard bytes.count <= Self.maximumLength, bytes.starts(with: mark) else { return nil }
+        let content = bytes.dropFirst(mark.count + length)
+        guard bytes.dropFirst(mark.count).prefix(length).elementsEqual(Self.checksum(content).utf8),
+            let state = try? JSON.decode(Self.self, from: Data(content), using: JSONDecoder())  // damaged is absent
+        else { return nil }
+        self = state
+    }
+
+    /// Returns 16 hexadecimal digits and a line feed.
+    private static func checksum(_ content: Data) -> String {
+        let hash = String(content.withUnsafeBytes { XXHash64.hash($0) }, radix: 16)
+        return String(repeating: "0", count: 16 - hash.utf8.count) + hash + "\n"
+    }
+}

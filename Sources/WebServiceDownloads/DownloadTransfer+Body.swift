@@ -1,0 +1,156 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The bodies of the responses, and the end.
+extension DownloadTransfer {
+    /// Prepares the file for a whole representation.
+    mutating func beginWholeFile(
+        _ response: StreamedResponse, _ plan: DownloadPlan, _ file: PartFile
+    ) throws {
+        if plan.offset ?? 0 > 0 || length > 0 || needsWholeFile { restarts += 1 }
+        let isEncoded = DownloadPlan.isEncoded(response.headers)
+        let total = isEncoded ? nil : response.body.expectedLength
+        try begin(response.headers, total: total, isEncoded: isEncoded, file)
+        meter.begin(0, of: total)
+    }
+
+    /// Receives the first part of a file that several connections download if the file is long
+    /// enough.
+    mutating func receiveFirst(
+        _ range: ClosedRange<Int64>, of response: StreamedResponse, _ file: PartFile
+    ) async throws -> Pass {
+        let total = response.headers["Content-Range"].flatMap(ContentRange.init)?.total
+        if length > 0 { restarts += 1 }
+        try begin(response.headers, total: total, isEncoded: false, file)
+        meter.begin(0, of: total)
+        guard var state, state.validator != nil else {
+            // Without a validator, other parts cannot be joined with this one.
+            guard range.upperBound + 1 == total else { return requestWholeFile() }
+            connections = 1
+            return try await receive(range, of: response, file)
+        }
+        guard let total, total >= 5 * PieceMap.minimumLength else {
+            return try await receive(range, of: response, file)
+        }
+        let map = PieceMap(total: total)
+        state.pieces = map
+        try file.store(state)
+        self.state = state
+        return try await receivePieces(of: state, map, first: (response, range))
+    }
+
+    /// Prepares the file for a part of a representation.
+    mutating func beginPart(of response: StreamedResponse, _ file: PartFile) throws {
+        if isFirstBody { resumedFrom = length }
+        let total = state?.total ?? response.headers["Content-Range"].flatMap(ContentRange.init)?.total
+        state?.total = total
+        if let total { try checkLength(total, file) }
+        meter.begin(length, of: total)
+    }
+
+    /// Discards all bytes, and stores the state of those that follow.
+    private mutating func begin(_ headers: Headers, total: Int64?, isEncoded: Bool, _ file: PartFile) throws {
+        try file.truncate(to: 0)
+        (length, resumedFrom, needsWholeFile) = (0, 0, false)
+        var new = DownloadState(url: url, headers: isEncoded ? [:] : headers, total: total)
+        if work.request.method != .GET { (new.eTag, new.lastModified) = (nil, nil) }
+        if let total { try checkLength(total, file) }
+        if new.validator != nil { try file.store(new) }
+        state = new
+    }
+
+    /// Refuses a file that is too long for the request or the disk.
+    private func checkLength(_ total: Int64, _ file: PartFile) throws {
+        if let maximum = work.request.options.maximumResponseBytes, total > maximum {
+            throw WebServiceError.tooLarge(maximum, work.request, nil)
+        }
+        try file.reserve(total - length)
+    }
+
+    /// Writes a body to the file.
+    ///
+    /// - Parameter range: The positions of its bytes; `nil` for a whole representation.
+    mutating func receive(
+        _ range: ClosedRange<Int64>?, of response: StreamedResponse, _ file: PartFile
+    ) async throws -> Pass {
+        let start = range?.lowerBound ?? 0
+        var position = start
+        var bytes = response.body.makeAsyncIterator()
+        while let chunk = try await next(&bytes) {
+            let known = Int(clamping: min(Int64(chunk.count), max(0, length - position)))
+            if known > 0, try !chunk.prefix(known).withUnsafeBytes({ try file.contains($0, at: position) }) {
+                return requestWholeFile()
+            }
+            let new = chunk.dropFirst(known)
+            position += Int64(chunk.count)
+            guard position - 1 <= range?.upperBound ?? .max else {
+                throw WebServiceError(.download, "the server sent more bytes than it announced")
+            }
+            try write(new, to: file)
+            try await meter.add(new.count)
+        }
+        guard position > range?.upperBound ?? -1 else {
+            throw Interruption(underlying: URLError(.networkConnectionLost))
+        }
+        if let total = state?.total, range == nil, position != total {
+            throw Interruption(underlying: URLError(.networkConnectionLost))
+        }
+        return try receivedBody(of: response, start..<position, isWhole: range == nil, file)
+    }
+
+    private func next(_ bytes: inout ResponseBody.AsyncIterator) async throws -> Data? {
+        do { return try await bytes.next() } catch { throw Interruption(underlying: error) }
+    }
+
+    /// Writes bytes at the end of the file. After an error, the file contains the bytes written
+    /// until then.
+    private mutating func write(_ bytes: Data, to file: PartFile) throws {
+        do {
+            try bytes.withUnsafeBytes { try file.write($0, at: length) }
+        } catch {
+            try? file.truncate(to: length)  // the first error counts
+            throw error
+        }
+        length += Int64(bytes.count)
+    }
+
+    private mutating func receivedBody(
+        of response: StreamedResponse, _ range: Range<Int64>, isWhole: Bool, _ file: PartFile
+    ) throws -> Pass {
+        let trailers = response.body.trailers ?? [:]
+        if !DownloadPlan.isEncoded(response.headers) {
+            if let digest = response.headers["Content-Digest"] ?? trailers["Content-Digest"] {
+                try verify(DigestField.digests(digest), range, file)
+            }
+            if state?.digest == nil { state?.digest = trailers["Repr-Digest"] }
+        }
+        return isWhole || length == state?.total ? .complete(response.response) : .incomplete
+    }
+
+    // MARK: The end
+
+    private func verify(_ digests: [SHA2: [UInt8]], _ range: Range<Int64>, _ file: PartFile) throws {
+        for (algorithm, digest) in digests where try file.hash(algorithm, of: range) != digest {
+            try file.discard()
+            throw WebServiceError(.digestMismatch, "the \(algorithm.rawValue) hash of the file is not the expected one")
+        }
+    }
+
+    func finish(_ response: Response) throws -> DownloadedFile {
+        guard let file, let destination else { throw URLError(.unknown) }  // unreachable: a pass opened the file
+        if let checksum = options.checksum, let hash = checksum.hash {
+            try verify([checksum.algorithm: hash], 0..<length, file)
+        }
+        if let digest = state?.digest { try verify(DigestField.digests(digest), 0..<length, file) }
+        let name = try file.finish(
+            replaces: options.existing != .fail && suggestedName == nil,
+            otherNames: otherNames, synchronize: options.synchronizes)
+        return DownloadedFile(
+            url: destination.named(name).url, byteCount: length, resumedFrom: resumedFrom, restarts: restarts,
+            response: response)
+    }
+}

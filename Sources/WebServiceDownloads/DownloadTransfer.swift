@@ -1,0 +1,202 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The transfer of a file by one request after another, until it is complete.
+///
+/// ``DownloadPlan`` decides what is requested and how a response is used.
+struct DownloadTransfer {
+    let work: TaskWork
+    let options: DownloadOptions
+    /// The URL of the first request.
+    let url: String
+    let meter: DownloadMeter
+
+    /// The partial file; `nil` until its name is known.
+    var file: PartFile?
+    var destination: DownloadDestination?
+    /// The name that the response suggests; `nil` if the caller specified one. No file is replaced.
+    var suggestedName: String?
+    /// The representation that the bytes in the file belong to; `nil` if there are none.
+    var state: DownloadState?
+    /// The number of bytes in the file, from its start.
+    var length: Int64 = 0
+    var resumedFrom: Int64 = 0
+    var restarts = 0
+    /// A Boolean value that indicates whether the next request is for the whole file.
+    var needsWholeFile = false
+    var connections: Int
+
+    /// Opens the partial file, unless its name depends on the response.
+    init(_ work: TaskWork, _ options: DownloadOptions) throws {
+        if let checksum = options.checksum, checksum.hash == nil {
+            throw WebServiceError(
+                .download, "the checksum is not \(2 * checksum.algorithm.length) hexadecimal digits")
+        }
+        let request = work.request
+        guard request.method != .HEAD else {
+            throw WebServiceError(.download, "the response to a HEAD request has no body to download")
+        }
+        self.work = work
+        self.options = options
+        url = try work.url()
+        meter = DownloadMeter(work, bytesPerSecond: options.bytesPerSecond)
+        connections = request.method == .GET ? max(1, options.connections) : 1
+        switch options.place {
+        case .file(let url): try open(try DownloadDestination(file: url), replaces: options.existing != .fail)
+        case .folder(let folder, let name?):
+            guard let name = FileName.component(name) else {
+                throw WebServiceError(.download, "the name of the file is empty or only consists of dots")
+            }
+            try open(try DownloadDestination(folder: folder, name: name), replaces: options.existing != .fail)
+        case .folder: break
+        }
+    }
+
+    private mutating func open(_ destination: DownloadDestination, replaces: Bool) throws {
+        let file = try PartFile(destination, replaces: replaces)
+        self.file = file
+        self.destination = destination
+        if options.existing == .replace || work.request.method != .GET { return }
+        length = try file.length()
+        state = file.state()
+    }
+
+    // MARK: Passes
+
+    /// The result of a request and its response.
+    enum Pass {
+        case complete(Response)
+        /// Further bytes are missing.
+        case incomplete
+    }
+
+    /// An error within a body, after which the remaining bytes can be requested.
+    struct Interruption: Error {
+        let underlying: any Error
+    }
+
+    /// Sends requests until the file is complete, and renames it.
+    mutating func run() async throws -> DownloadedFile {
+        var fruitless = FruitlessRequests(received: 0, now: work.clock.now)
+        while true {
+            try await work.permission()
+            do {
+                if case .complete(let response) = try await pass() { return try finish(response) }
+                fruitless.add(received: meter.count, now: work.clock.now)
+                if fruitless.count >= FruitlessRequests.maximum, !needsWholeFile {
+                    work.record(.retry, "the parts are too short, the whole file is requested")
+                    _ = requestWholeFile()
+                }
+            } catch let interruption as Interruption {
+                let now = work.clock.now
+                fruitless.add(received: meter.count, now: now)
+                guard
+                    let pause = work.pauseToContinue(
+                        after: interruption.underlying, attempt: fruitless.attempt, spent: fruitless.spent(now))
+                else { throw interruption.underlying }
+                try await work.pause(for: pause)
+            }
+        }
+    }
+
+    private mutating func pass() async throws -> Pass {
+        if let state, let map = state.pieces, file != nil, !needsWholeFile,
+            map.isValid, !map.isComplete, map.total == state.total, isContinuable(state)
+        {
+            return try await receivePieces(of: state, map, first: nil)
+        }
+        let plan = plan()
+        let exchange = work.stream(plan, bytesPerSecond: options.bytesPerSecond)
+        defer { exchange.end() }
+        let response = try await exchange.response()
+        guard let file = try file ?? openSuggested(response) else { return .incomplete }
+        switch plan.step(status: response.status, headers: response.headers) {
+        case .append(let range) where plan.offset == 0:
+            return try await receiveFirst(range, of: response, file)
+        case .append(let range), .overlap(let range):
+            try beginPart(of: response, file)
+            return try await receive(range, of: response, file)
+        case .wholeFile:
+            try beginWholeFile(response, plan, file)
+            return try await receive(nil, of: response, file)
+        case .complete:
+            if isFirstBody { resumedFrom = length }
+            meter.begin(length, of: length)
+            return .complete(response.response)
+        case .requestWholeFile(let reason):
+            work.record(.retry, "\(reason), the whole file is requested")
+            return requestWholeFile()
+        case .fail(let reason):
+            throw WebServiceError(.download, reason, response: response.response)
+        }
+    }
+
+    /// A Boolean value that indicates whether no body was received yet.
+    var isFirstBody: Bool { resumedFrom == 0 && restarts == 0 && meter.count == 0 }
+
+    /// Causes the next request to be for the whole file, over one connection.
+    mutating func requestWholeFile() -> Pass {
+        (needsWholeFile, connections) = (true, 1)
+        return .incomplete
+    }
+
+    /// Returns whether the request may continue the partial file of a state.
+    private func isContinuable(_ state: DownloadState) -> Bool {
+        state.validator(for: DownloadState(url: url), ignoresQuery: options.ignoresQuery) != nil
+    }
+
+    private func plan() -> DownloadPlan {
+        let current = DownloadState(url: url)
+        guard !needsWholeFile, work.request.method == .GET else { return DownloadPlan(wholeFile: current) }
+        // The bytes of a file with missing pieces are not those before its end.
+        let continued = state?.pieces.map { $0.isValid && $0.isComplete } ?? true ? state : nil
+        let plan = DownloadPlan(
+            continuing: continued, length: length, current: current, ignoresQuery: options.ignoresQuery)
+        guard plan.offset == nil, connections > 1 else { return plan }
+        return DownloadPlan(piece: 0...PieceMap.minimumLength - 1, of: current)
+    }
+
+    /// Opens the partial file with the name that the response suggests.
+    ///
+    /// - Returns: `nil` if it has bytes of the same version, so only the others are requested.
+    private mutating func openSuggested(_ response: StreamedResponse) throws -> PartFile? {
+        guard case .folder(let folder, _) = options.place else { return nil }
+        let name = FileName.suggested(
+            disposition: response.headers["Content-Disposition"], url: url, default: "download")
+        suggestedName = name
+        try openFirst(of: options.existing == .fail ? [name] : Array(FileName.candidates(name)), in: folder)
+        guard let state, isContinuable(state),
+            state.pieces != nil || plan().offset != nil,
+            DownloadState(url: url, headers: response.headers).validator == state.validator
+        else { return file }
+        return nil
+    }
+
+    /// Opens the partial file of the first name that belongs to no other file, complete or partial.
+    private mutating func openFirst(of names: [String], in folder: URL) throws {
+        var failure = WebServiceError.destinationExists
+        for name in names {
+            do {
+                try open(try DownloadDestination(folder: folder, name: name), replaces: false)
+                let found = file?.state()
+                guard found?.isOfSameURL(DownloadState(url: url), ignoresQuery: options.ignoresQuery) == false else {
+                    return
+                }
+                file?.close()
+                (file, state, length) = (nil, nil, 0)
+            } catch let error as WebServiceError where error.isConflict {
+                failure = error
+            }
+        }
+        throw failure
+    }
+
+    /// The names to try if a file with the suggested name was created during the download.
+    var otherNames: [String] {
+        options.existing == .fail ? [] : suggestedName.map { Array(FileName.candidates($0)) } ?? []
+    }
+}

@@ -1,0 +1,40 @@
+public import Foundation
+public import WebServiceCore
+
+/// The result of a download.
+public struct DownloadedFile: Sendable {
+    /// The URL of the file.
+    public let url: URL
+    /// The length of the file, in bytes.
+    public let byteCount: Int64
+    /// The number of bytes reused from an earlier download; 0 if there were none or they could not
+    /// be used.
+    public let resumedFrom: Int64
+    /// The number of times that received bytes were discarded, because the server changed the file
+    /// or does not support range requests.
+    public let restarts: Int
+    /// The response that completed the file, without its body.
+    ///
+    /// Its status is 206 if it delivered a part of the file, and 416 if an earlier download had
+    /// received all bytes (RFC 9110, section 14).
+    public let response: Response
+}
+
+extension DownloadedFile {
+    /// The handling of existing files by a download.
+    public enum Existing: Sendable, Hashable {
+        /// A file at the destination is an error, `WebServiceError.Code.download`. It is not
+        /// changed, even if it is created during the download.
+        ///
+        /// An interrupted earlier download is continued.
+        case fail
+        /// A file at the destination is replaced when the download is complete.
+        ///
+        /// The bytes of an interrupted earlier download are discarded.
+        case replace
+        /// A file at the destination is replaced when the download is complete.
+        ///
+        /// An interrupted earlier download is continued.
+        case resume
+    }
+}
