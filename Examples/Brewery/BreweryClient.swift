@@ -48,7 +48,7 @@ extension BreweryAPI {
     }
 
     /// The reply to a question, token by token.
-    func chat(_ question: String) -> BodySequence<Chat.Token> {
+    func chat(_ question: String) -> ServerSentEvent.Stream<Chat.Token> {
         webService.POST("/chat").setJSON(["question": question]).events(Chat.Token.self) { $0.data == "[DONE]" }
     }
 

@@ -26,7 +26,9 @@ struct EventDelayTests {
     }
 
     /// Reads a stream until its end in another task.
-    private func read(_ events: BodySequence<ServerSentEvent>, _ clock: TestClock? = nil) -> Task<[String], any Error> {
+    private func read(_ events: ServerSentEvent.Stream<ServerSentEvent>, _ clock: TestClock? = nil) -> Task<
+        [String], any Error
+    > {
         Task(executorPreference: (clock ?? self.clock).executor) {
             var data: [String] = []
             for try await event in events { data.append(event.data) }

@@ -31,7 +31,7 @@ struct EventReconnectionTests {
         do { return try service.service(server) } catch { return WebService(baseURLString: server.baseURLString) }
     }
 
-    private func all(_ events: BodySequence<ServerSentEvent>) async throws -> [String] {
+    private func all(_ events: ServerSentEvent.Stream<ServerSentEvent>) async throws -> [String] {
         var data: [String] = []
         for try await event in events { data.append(event.data) }
         return data

@@ -22,7 +22,9 @@ struct EventStreamTests {
         return response
     }
 
-    private static func all<Element>(_ sequence: BodySequence<Element>) async throws -> [Element] {
+    private static func all<Element: Sendable>(_ sequence: some AsyncSequence<Element, any Error>) async throws
+        -> [Element]
+    {
         var elements: [Element] = []
         for try await element in sequence { elements.append(element) }
         return elements

@@ -892,6 +892,22 @@ struct GuideSnippets {
         #expect(news == ["open"])
         #expect(text == "A beer.")
         #expect(ids == ["1"])
+
+        (ids, service.session) = ([], MockSession())
+        let (isLoggedOut, mock) = (false, service.session as? MockSession)
+        mock?.on(.GET, "/visits", [events, MockResponse(statusCode: 204)])
+        var savedID = "0"
+        let feed = service.GET("/visits")
+            .events(.reconnecting(when: { error, isTransient in isTransient && !isLoggedOut }), lastEventID: savedID)
+            .onOpen { response in print("connected:", response.header("Server") ?? "") }
+            .onComment { text in print("the server is alive:", text) }
+        for try await visit in feed {
+            ids.append(visit.id)
+        }
+        savedID = feed.lastEventID
+        #expect(ids == ["1"])
+        #expect(savedID == "1")
+        #expect(mock?.receivedRequests.map { $0.headers["Last-Event-ID"] } == ["0", "1"])
     }
 
     @Test("Files and sequences are uploaded")

@@ -94,11 +94,11 @@ struct InFlight: Sendable {
     private var entries: [ObjectIdentifier: (order: UInt64, entry: Entry)] = [:]
     private var last: UInt64 = 0
     private var isInvalidated = false
-    private var observers: [UInt64: AsyncStream<Void>.Continuation] = [:]
+    var observers = ChangeObservers<Void>()
 
     /// The observers to notify of a change, and the work to release, both outside the lock.
     struct Change {
-        fileprivate var observers: [AsyncStream<Void>.Continuation] = []
+        fileprivate var observers: [ChangeObservers<Void>.Observer] = []
         fileprivate var released: (any InFlightWork)?
 
         func notify() {
@@ -142,16 +142,5 @@ struct InFlight: Sendable {
     mutating func invalidate() { isInvalidated = true }
 
     /// The notification of a change.
-    var change: Change { Change(observers: observers.isEmpty ? [] : Array(observers.values)) }
-
-    mutating func observe(_ observer: AsyncStream<Void>.Continuation) -> UInt64 {
-        last += 1
-        observers[last] = observer
-        return last
-    }
-
-    /// - Returns: The observer, to be released outside the lock.
-    mutating func removeObserver(_ id: UInt64) -> AsyncStream<Void>.Continuation? {
-        observers.removeValue(forKey: id)
-    }
+    var change: Change { Change(observers: observers.all) }
 }

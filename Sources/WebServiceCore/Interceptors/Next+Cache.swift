@@ -48,7 +48,7 @@ extension Next {
     ///   - change: Changes the request.
     ///   - completion: Is called once when the request has ended, or if there is none.
     package func sendAgain(
-        account: String?, of owner: AnyObject & Sendable, _ change: (inout Request) -> Void,
+        account: String?, of owner: any AnyObject & Sendable, _ change: (inout Request) -> Void,
         completion: @escaping @Sendable () -> Void
     ) {
         guard var request = context.record.request else { return completion() }

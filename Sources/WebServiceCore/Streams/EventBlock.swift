@@ -17,14 +17,15 @@ struct EventBlock: Sendable {
     /// The value of the last valid `retry` field of this event.
     private var retry: Duration?
     private var type = ""
+    /// Receives the comments; `nil` for none.
+    var onComment: (@Sendable (String) -> Void)?
 
     init(id: String, fieldID: String) {
         self.id = id
         self.fieldID = fieldID
     }
 
-    /// Processes a line without its line break. Empty lines, comments and unknown fields have no
-    /// effect.
+    /// Processes a line without its line break. Empty lines and unknown fields have no effect.
     mutating func add(line: UnsafeRawBufferPointer) {
         let colon = line.firstIndex(of: UInt8(ascii: ":"), from: 0)
         let name = line.bytes(0..<(colon ?? line.count))
@@ -32,6 +33,8 @@ struct EventBlock: Sendable {
         if start < line.count, line[start] == UInt8(ascii: " ") { start += 1 }
         let value = line.bytes(start..<line.count)
         switch name.count {
+        case 0 where colon == 0:
+            onComment?(String(decoding: value, as: UTF8.self))
         case 4 where name.equals("data"):
             data.append(contentsOf: value)
             data.append(.lineFeed)

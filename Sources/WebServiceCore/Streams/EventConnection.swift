@@ -11,6 +11,8 @@ struct EventConnection: ElementSource {
     private let reconnection: ServerSentEvent.Reconnection
     private let terminator: (@Sendable (ServerSentEvent) -> Bool)?
     private var parser: ServerSentEventParser
+    /// The last event ID that ``status`` has.
+    private var lastEventID: String
     private var bytes: ResponseBody.AsyncIterator?
     /// The task of the first connection; `nil` after it was used.
     private var first: SessionTask?
@@ -25,18 +27,23 @@ struct EventConnection: ElementSource {
     private var reconnectionTime: Duration?
     private var isOver = false
     private let wait: ReconnectionWait
+    private let status: EventStreamStatus
 
     init(
-        _ task: SessionTask, _ reconnection: ServerSentEvent.Reconnection, maximumSize: Int,
-        until terminator: (@Sendable (ServerSentEvent) -> Bool)?
+        _ task: SessionTask, _ reconnection: ServerSentEvent.Reconnection, _ status: EventStreamStatus,
+        maximumSize: Int, until terminator: (@Sendable (ServerSentEvent) -> Bool)?
     ) {
         service = task.service
         request = task.request
         first = task
-        wait = ReconnectionWait(task.service, task.request)
+        wait = ReconnectionWait(task.service, task.request, status)
+        self.status = status
         self.reconnection = reconnection
         self.terminator = terminator
-        parser = ServerSentEventParser(maximumSize: maximumSize)
+        lastEventID = status.lastEventID
+        parser = ServerSentEventParser(
+            lastEventID: lastEventID, fieldID: Request.isUnchangedFieldValue(lastEventID) ? lastEventID : "",
+            maximumSize: maximumSize)
     }
 
     /// The outcome of a connection or of a part of it.
@@ -44,7 +51,7 @@ struct EventConnection: ElementSource {
         case event(ServerSentEvent)
         case end
         /// The connection has ended, because of an error or because the server closed it.
-        case lost((any Error)?, retryAfter: Duration?)
+        case lost((any Error)?, isTransient: Bool)
     }
 
     mutating func next() async throws -> ServerSentEvent? {
@@ -62,19 +69,23 @@ struct EventConnection: ElementSource {
                 return event
             case .end:
                 end()
-            case .lost(let error, let retryAfter):
+            case .lost(let error, let isTransient):
                 bytes = nil
                 reconnectionTime = parser.reconnectionTime ?? reconnectionTime
                 parser = parser.continued()
                 failures = hasEvent ? 0 : failures + 1
                 hasEvent = false
-                guard let delays = reconnection.delays, failures < delays.attempts else {
+                guard let delays = reconnection.delays, failures < delays.attempts,
+                    delays.predicate?(error, isTransient) ?? isTransient
+                else {
                     end()
-                    if terminator != nil { throw Self.endedEarly(error, request) }
+                    if terminator != nil, isTransient { throw Self.endedEarly(error, request) }
                     if let error { throw error }
                     return nil
                 }
-                let delay = max(delays.delay(after: failures, reconnectionTime, service.clock), retryAfter ?? .zero)
+                let retryAfter = (error as? WebServiceError)?.retryAfter(now: service.clock.date) ?? .zero
+                let delay = max(delays.delay(after: failures, reconnectionTime, service.clock), retryAfter)
+                status.set(.waiting(delay, after: error))
                 try await wait.sleep(for: delay)
             }
         }
@@ -84,6 +95,7 @@ struct EventConnection: ElementSource {
     private mutating func end() {
         isOver = true
         bytes = nil
+        status.end()
     }
 
     private mutating func step() async throws -> Step {
@@ -93,14 +105,21 @@ struct EventConnection: ElementSource {
                 bytes = body.makeAsyncIterator()
             }
             while true {
-                if let event = try parser.next() { return .event(event) }
-                guard let chunk = try await bytes?.next() else { return .lost(nil, retryAfter: nil) }
+                let event = try parser.next()
+                if parser.lastEventID != lastEventID {
+                    lastEventID = parser.lastEventID
+                    status.set(lastEventID: lastEventID)
+                }
+                if let event { return .event(event) }
+                guard let chunk = try await bytes?.next() else { return .lost(nil, isTransient: true) }
                 parser.append(chunk)
             }
-        } catch let error as WebServiceError where error.transientStatus != nil && reconnection.delays != nil {
-            return .lost(error, retryAfter: error.retryAfter(now: service.clock.date))
+        } catch let error as WebServiceError
+            where reconnection.delays != nil && [.unacceptableStatus, .unexpectedContentType].contains(error.code)
+        {
+            return .lost(error, isTransient: error.transientStatus != nil)
         } catch let error as URLError where error.code != .cancelled {
-            return .lost(error, retryAfter: nil)
+            return .lost(error, isTransient: true)
         }
     }
 
@@ -122,6 +141,7 @@ struct EventConnection: ElementSource {
             if request.headers[.cacheControl] == nil { request.headers[.cacheControl] = "no-store" }
             if !parser.fieldID.isEmpty { request.headers["Last-Event-ID"] = parser.fieldID }
         }
+        status.set(.connecting)
         let response = try await task.stream().value
         guard response.status != 204 else { return nil }
         let type = response.response.header(.contentType) ?? ""
@@ -130,6 +150,8 @@ struct EventConnection: ElementSource {
                 .unexpectedContentType, "the media type '\(MediaType.essence(type))' is not text/event-stream",
                 request: request, response: response.response)
         }
+        parser.onComment = status.onComment
+        status.set(.open(response.response))
         return response.body
     }
 
@@ -150,14 +172,17 @@ private final class ReconnectionWait: InFlightWork {
 
     private let service: any PipelineSource
     private let request: Request
+    private let status: EventStreamStatus
     private let state = Mutex(State())
 
-    init(_ service: any PipelineSource, _ request: Request) {
+    init(_ service: any PipelineSource, _ request: Request, _ status: EventStreamStatus) {
         self.service = service
         self.request = request
+        self.status = status
     }
 
     deinit {
+        status.end()
         if state.withLock(\.hasBegun) { service.end(workID) }
     }
 

@@ -13,6 +13,8 @@ extension ServerSentEvent {
             let attempts: Int
             /// Returns a number from 0 to 1; `nil` for the generator of the clock.
             var random: (@Sendable () -> Double)?
+            /// Decides in place of the rules for errors; `nil` if they decide.
+            var predicate: (@Sendable (_ error: (any Error)?, _ isTransient: Bool) -> Bool)?
 
             init(base: Duration, maximum: Duration, attempts: Int?, random: (@Sendable () -> Double)? = nil) {
                 self.base = max(base, Self.minimumBase)
@@ -68,10 +70,19 @@ extension ServerSentEvent {
         ///   - maximumAttempts: The number of consecutive connections without an event after which
         ///     the sequence ends, with the error of the last one. Values below 1 count as 1.
         ///     Defaults to `nil`: no limit.
+        ///   - predicate: Returns whether to reconnect after a connection has ended, within
+        ///     `maximumAttempts`. Receives the error, or `nil` if the server closed the connection,
+        ///     and whether the rules above reconnect after it. Is also called for errors with the
+        ///     codes ``WebServiceError/Code/unacceptableStatus`` and
+        ///     ``WebServiceError/Code/unexpectedContentType``, after which they do not. Is called
+        ///     by the reader of the events. Defaults to `nil`: the rules decide.
         public static func reconnecting(
-            baseDelay: Duration = .seconds(1), maximumDelay: Duration = .seconds(30), maximumAttempts: Int? = nil
+            baseDelay: Duration = .seconds(1), maximumDelay: Duration = .seconds(30), maximumAttempts: Int? = nil,
+            when predicate: (@Sendable (_ error: (any Error)?, _ isTransient: Bool) -> Bool)? = nil
         ) -> Reconnection {
-            Reconnection(delays: Delays(base: baseDelay, maximum: maximumDelay, attempts: maximumAttempts))
+            var delays = Delays(base: baseDelay, maximum: maximumDelay, attempts: maximumAttempts)
+            delays.predicate = predicate
+            return Reconnection(delays: delays)
         }
     }
 }

@@ -14,6 +14,12 @@ struct ServerSentEventParser: BodyParser {
     /// The value of the last valid `retry` field; `nil` if there was none. At most one hour.
     var reconnectionTime: Duration? { block.reconnectionTime }
 
+    /// Receives the comments; `nil` for none.
+    var onComment: (@Sendable (String) -> Void)? {
+        get { block.onComment }
+        set { block.onComment = newValue }
+    }
+
     private let maximumSize: Int
     private var bytes = UnparsedBytes()
     /// The number of leading bytes without a line break.

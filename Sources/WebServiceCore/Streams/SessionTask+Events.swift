@@ -14,6 +14,8 @@ extension SessionTask {
     /// - Parameters:
     ///   - reconnection: The policy for reconnecting. Defaults to
     ///     ``ServerSentEvent/Reconnection/never``.
+    ///   - lastEventID: The last event ID of an earlier event stream that this one continues, sent
+    ///     as `Last-Event-ID` if a header field can contain it. Defaults to an empty string: none.
     ///   - maximumSize: The maximum size of an event in bytes. A larger event throws
     ///     ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
     ///   - terminator: Returns whether an event is the last one. The sequence ends after it, and
@@ -22,28 +24,37 @@ extension SessionTask {
     ///     response is not mistaken for a complete one. Defaults to `nil`: the end of the
     ///     connection ends the sequence.
     public func events(
-        _ reconnection: ServerSentEvent.Reconnection = .never, maximumSize: Int = 16 << 20,
+        _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "", maximumSize: Int = 16 << 20,
         until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil
-    ) -> BodySequence<ServerSentEvent> {
-        BodySequence { EventConnection(self, reconnection, maximumSize: maximumSize, until: terminator) }
+    ) -> ServerSentEvent.Stream<ServerSentEvent> {
+        let status = EventStreamStatus(lastEventID: lastEventID)
+        return ServerSentEvent.Stream(
+            status,
+            BodySequence {
+                EventConnection(self, reconnection, status, maximumSize: maximumSize, until: terminator)
+            })
     }
 
     /// Returns the decoded data of the events of an event stream.
     ///
-    /// The elements correspond to those of ``events(_:maximumSize:until:)`` without the terminating
-    /// event, whose data need not be valid. Data that cannot be decoded throws
+    /// The elements correspond to those of ``events(_:lastEventID:maximumSize:until:)`` without the
+    /// terminating event, whose data need not be valid. Data that cannot be decoded throws
     /// ``WebServiceError/Code/decoding``. The decoder defaults to the current
     /// ``WebService/decoder``.
     public func events<Value: Decodable & Sendable>(
-        _ type: Value.Type, _ reconnection: ServerSentEvent.Reconnection = .never, decoder: (any BodyDecoder)? = nil,
-        maximumSize: Int = 16 << 20, until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil
-    ) -> BodySequence<Value> {
+        _ type: Value.Type, _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "",
+        decoder: (any BodyDecoder)? = nil, maximumSize: Int = 16 << 20,
+        until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil
+    ) -> ServerSentEvent.Stream<Value> {
         let decoder = decoder ?? service.decoder
-        return BodySequence {
-            EventValues(
-                events: EventConnection(self, reconnection, maximumSize: maximumSize, until: terminator),
-                terminator: terminator, decoder: decoder)
-        }
+        let status = EventStreamStatus(lastEventID: lastEventID)
+        return ServerSentEvent.Stream(
+            status,
+            BodySequence {
+                EventValues(
+                    events: EventConnection(self, reconnection, status, maximumSize: maximumSize, until: terminator),
+                    terminator: terminator, decoder: decoder)
+            })
     }
 }
 

@@ -166,13 +166,6 @@ extension ServiceCore {
     /// A sequence with an element after each change of the work in flight, and one at the start. A
     /// slow reader receives one element for several changes.
     var changes: AsyncStream<Void> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            let id = state.withLock { $0.inFlight.observe(continuation) }
-            continuation.onTermination = { [weak self] _ in
-                let observer = self?.state.withLock { $0.inFlight.removeObserver(id) }
-                withExtendedLifetime(observer) {}
-            }
-            continuation.yield()
-        }
+        ChangeObservers.changes { [weak self] body in self?.state.withLock { body(&$0.inFlight.observers, ()) } }
     }
 }

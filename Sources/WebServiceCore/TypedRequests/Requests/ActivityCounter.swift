@@ -6,8 +6,7 @@
 public final class ActivityCounter: Sendable {
     private struct State {
         var count = 0
-        var observers: [UInt64: AsyncStream<Void>.Continuation] = [:]
-        var nextObserver: UInt64 = 0
+        var observers = ChangeObservers<Void>()
     }
 
     private let state = Mutex(State())
@@ -34,24 +33,13 @@ public final class ActivityCounter: Sendable {
     }
 
     private var changes: AsyncStream<Void> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
-            let id = state.withLock { state in
-                state.nextObserver += 1
-                state.observers[state.nextObserver] = continuation
-                return state.nextObserver
-            }
-            continuation.onTermination = { [weak self] _ in
-                let observer = self?.state.withLock { $0.observers.removeValue(forKey: id) }
-                withExtendedLifetime(observer) {}
-            }
-            continuation.yield()
-        }
+        ChangeObservers.changes { [weak self] body in self?.state.withLock { body(&$0.observers, ()) } }
     }
 
     func add(_ change: Int) {
         let observers = state.withLock { state in
             state.count += change
-            return Array(state.observers.values)
+            return state.observers.all
         }
         for observer in observers { observer.yield() }
     }

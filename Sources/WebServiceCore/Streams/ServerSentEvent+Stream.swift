@@ -1,0 +1,135 @@
+extension ServerSentEvent {
+    /// The state of the connection of an event stream.
+    public enum ConnectionState: Sendable {
+        /// A request was sent, and no response has arrived yet.
+        case connecting
+        /// The response has arrived; its body is the event stream.
+        case open(Response)
+        /// The connection has ended, and the next one is opened after a delay.
+        ///
+        /// The error is `nil` if the server closed the connection.
+        case waiting(Duration, after: (any Error)?)
+    }
+
+    /// The events of an event stream, or their decoded data.
+    ///
+    /// ``SessionTask/events(_:lastEventID:maximumSize:until:)`` returns it. It can be iterated over
+    /// once; leaving the loop closes the connection. Events that precede an error are delivered
+    /// before it.
+    public struct Stream<Element: Sendable>: AsyncSequence, Sendable {
+        let status: EventStreamStatus
+        private let elements: BodySequence<Element>
+
+        init(_ status: EventStreamStatus, _ elements: BodySequence<Element>) {
+            self.status = status
+            self.elements = elements
+        }
+
+        /// Returns an iterator over the elements.
+        ///
+        /// It throws the errors of the exchange, those of ``ResponseBody``, and those that the
+        /// method which created the stream documents. After an error, it returns `nil`.
+        public func makeAsyncIterator() -> some AsyncIteratorProtocol<Element, any Error> & Sendable {
+            elements.makeAsyncIterator()
+        }
+
+        /// Adds a closure that receives the response of every connection, before its first event.
+        ///
+        /// It is called by the reader of the events. Call this method before the iteration.
+        public func onOpen(_ handler: @escaping @Sendable (Response) -> Void) -> Self {
+            status.add(onOpen: handler)
+            return self
+        }
+
+        /// Adds a closure that receives the text of every comment, in order with the events.
+        ///
+        /// Servers send comments to keep a connection open. The closure is called by the reader of
+        /// the events. Call this method before the iteration.
+        public func onComment(_ handler: @escaping @Sendable (String) -> Void) -> Self {
+            status.add(onComment: handler)
+            return self
+        }
+
+        /// The state of the connection, now and after every change.
+        ///
+        /// A slow reader receives the latest state. The sequence ends with the event stream. Every
+        /// access returns another sequence.
+        public var states: AsyncStream<ConnectionState> { status.states }
+
+        /// The last event ID of the stream; empty if there is none.
+        ///
+        /// It changes before an event with an ID is delivered, and after one without data. To
+        /// continue the stream in another process, store it and pass it as `lastEventID`.
+        public var lastEventID: String { status.lastEventID }
+    }
+}
+
+/// The state of an event stream that others than its reader can see.
+final class EventStreamStatus: Sendable {
+    private struct State {
+        var connection: ServerSentEvent.ConnectionState?
+        var lastEventID: String
+        var isOver = false
+        var observers = ChangeObservers<ServerSentEvent.ConnectionState>()
+        var onOpen: [@Sendable (Response) -> Void] = []
+        var onComment: [@Sendable (String) -> Void] = []
+    }
+
+    private let value: Mutex<State>
+
+    init(lastEventID: String) {
+        value = Mutex(State(lastEventID: lastEventID))
+    }
+
+    deinit { end() }
+
+    var lastEventID: String { value.withLock { $0.lastEventID } }
+
+    var states: AsyncStream<ServerSentEvent.ConnectionState> {
+        let states = ChangeObservers.changes { [weak self] body in
+            self?.value.withLock { body(&$0.observers, $0.isOver ? nil : $0.connection) }
+        }
+        if value.withLock(\.isOver) { finish() }
+        return states
+    }
+
+    func add(onOpen handler: @escaping @Sendable (Response) -> Void) {
+        value.withLock { $0.onOpen.append(handler) }
+    }
+
+    func add(onComment handler: @escaping @Sendable (String) -> Void) {
+        value.withLock { $0.onComment.append(handler) }
+    }
+
+    /// Receives the comments; `nil` if nothing does.
+    var onComment: (@Sendable (String) -> Void)? {
+        let handlers = value.withLock { $0.onComment }
+        guard !handlers.isEmpty else { return nil }
+        return { text in
+            for handler in handlers { handler(text) }
+        }
+    }
+
+    func set(_ connection: ServerSentEvent.ConnectionState) {
+        let (observers, handlers) = value.withLock { state in
+            state.connection = connection
+            return (state.observers.all, state.onOpen)
+        }
+        if case .open(let response) = connection {
+            for handler in handlers { handler(response) }
+        }
+        for observer in observers { observer.yield(connection) }
+    }
+
+    func set(lastEventID: String) { value.withLock { $0.lastEventID = lastEventID } }
+
+    /// Ends the sequences of states.
+    func end() {
+        value.withLock { $0.isOver = true }
+        finish()
+    }
+
+    private func finish() {
+        for observer in value.withLock(\.observers.all) { observer.finish() }
+    }
+}

@@ -1,0 +1,38 @@
+/// The asynchronous sequences that are notified when a value changes. The lock of the value guards
+/// them.
+struct ChangeObservers<Element: Sendable>: Sendable {
+    typealias Observer = AsyncStream<Element>.Continuation
+
+    private var observers: [UInt64: Observer] = [:]
+    private var last: UInt64 = 0
+
+    /// All observers, to be notified after the lock is released.
+    var all: [Observer] { observers.isEmpty ? [] : Array(observers.values) }
+
+    private mutating func add(_ observer: Observer, _ first: Element?) -> UInt64 {
+        last += 1
+        observers[last] = observer
+        // Precedes every later change, because the lock is held.
+        if let first { observer.yield(first) }
+        return last
+    }
+
+    /// Returns a sequence with the current element, if any, and the one after each change. A slow
+    /// reader receives the latest element.
+    ///
+    /// - Parameter withObservers: Calls a closure with the observers and the current element while
+    ///   their lock is held.
+    static func changes(
+        _ withObservers: @escaping @Sendable (_ body: (inout ChangeObservers, Element?) -> Void) -> Void
+    ) -> AsyncStream<Element> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+            var id: UInt64 = 0
+            withObservers { id = $0.add(continuation, $1) }
+            continuation.onTermination = { [id] _ in
+                var removed: Observer?
+                withObservers { observers, _ in removed = observers.observers.removeValue(forKey: id) }
+                withExtendedLifetime(removed) {}
+            }
+        }
+    }
+}
