@@ -20,6 +20,12 @@ static inline CURLcode ccurl_set_string(CURL *easy, CURLoption option, const cha
 static inline CURLcode ccurl_set_pointer(CURL *easy, CURLoption option, const void *value) { return curl_easy_setopt(easy, option, value); }
 static inline CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *value) { return curl_easy_setopt(easy, option, value); }
 
+// Copies the bytes.
+static inline CURLcode ccurl_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t count) {
+    struct curl_blob blob = {(void *)bytes, count, CURL_BLOB_COPY};
+    return curl_easy_setopt(easy, option, &blob);
+}
+
 typedef size_t (*ccurl_bytes_callback)(char *bytes, size_t size, size_t count, void *context);
 typedef int (*ccurl_seek_callback)(void *context, curl_off_t offset, int origin);
 typedef int (*ccurl_prereq_callback)(void *context, char *remote, char *local, int remote_port, int local_port);
@@ -258,6 +264,29 @@ static inline int ccurl_load_openssl(ccurl_openssl *_Nonnull openssl) {
     openssl->SSL_set_msg_callback = (void (*)(void *, ccurl_ssl_message_callback))callback;
     openssl->SSL_ctrl = (long (*)(void *, int, long, void *))ctrl;
     return 1;
+}
+
+// Whether a password is that of PKCS #12 data, as far as OpenSSL is there to verify it.
+
+enum { CCURL_PKCS12_VALID, CCURL_PKCS12_WRONG_PASSWORD, CCURL_PKCS12_DAMAGED, CCURL_PKCS12_UNKNOWN };
+
+static inline int ccurl_check_pkcs12(const unsigned char *_Nullable bytes, size_t count, const char *_Nullable password) {
+    void *library = ccurl_library();
+    if (!library || !ccurl_contains_openssl(library) || count > 0x7fffffff) return CCURL_PKCS12_UNKNOWN;
+    void *(*decode)(void **, const unsigned char **, long) = (void *(*)(void **, const unsigned char **, long))dlsym(library, "d2i_PKCS12");
+    int (*verify)(void *, const char *, int) = (int (*)(void *, const char *, int))dlsym(library, "PKCS12_verify_mac");
+    void (*release)(void *) = (void (*)(void *))dlsym(library, "PKCS12_free");
+    void (*clear)(void) = (void (*)(void))dlsym(library, "ERR_clear_error");
+    if (!decode || !verify || !release || !clear) return CCURL_PKCS12_UNKNOWN;
+    void *decoded = bytes ? decode(NULL, &bytes, (long)count) : NULL;
+    if (!decoded) {
+        clear();
+        return CCURL_PKCS12_DAMAGED;
+    }
+    int valid = password && *password ? verify(decoded, password, -1) : verify(decoded, NULL, 0) || verify(decoded, "", 0);
+    release(decoded);
+    clear();
+    return valid ? CCURL_PKCS12_VALID : CCURL_PKCS12_WRONG_PASSWORD;
 }
 
 // The connection of a transfer that is in flight; NULL without TLS and for other libraries than OpenSSL.

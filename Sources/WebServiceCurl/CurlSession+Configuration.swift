@@ -86,8 +86,18 @@ extension CurlSession {
         /// `nil`, no limit.
         public var maximumBytesPerSecondSent: Int?
 
-        /// The TLS configuration.
+        /// The TLS configuration of all servers without a value in ``hostTLS``.
         public var tls = TLS()
+
+        /// The TLS configurations of single hosts, by host name, which replace ``tls`` as a whole.
+        ///
+        /// `"api.example.com"` is one host, on every port. `"*.example.com"` is every subdomain of
+        /// `example.com` at any depth, without `example.com` itself. An exact name takes
+        /// precedence, then the longest one. An IP address is a name as well; an IPv6 address is in
+        /// brackets. A redirect is sent according to the configuration of its own host. Has no
+        /// effect on the connection to a proxy, but on that through its tunnel. Defaults to an
+        /// empty dictionary.
+        public var hostTLS: [String: TLS] = [:]
 
         /// The proxy configuration. Defaults to ``Proxy/environment``.
         public var proxy = Proxy.environment
@@ -139,11 +149,11 @@ extension CurlSession.Configuration {
             throw WebServiceError(.curl, "\(what) contains a control character")
         }
         try check(userAgent, "the user agent") { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
-        for tls in [tls, proxyTLS].compactMap(\.self) {
+        for tls in [tls, proxyTLS].compactMap(\.self) + hostTLS.values {
             try check(tls.trustedCertificatesFile, "the path of the trusted certificates")
-            try check(tls.clientCertificate?.certificateFile, "the path of the client certificate")
-            try check(tls.clientCertificate?.keyFile, "the path of the private key")
-            try check(tls.clientCertificate?.keyPassword, "the password of the private key")
+            try check(tls.clientCertificate?.certificate.path, "the path of the client certificate")
+            try check(tls.clientCertificate?.key?.path, "the path of the private key")
+            try check(tls.clientCertificate?.password, "the password of the private key")
             for key in tls.pinnedPublicKeys { try check(key, "a pinned public key") }
         }
         try check(unixSocketPath, "the path of the Unix domain socket")

@@ -413,6 +413,24 @@ struct CookbookSnippets {
         service.session = session
         #expect(try await service.GET("/").string().value == "ale")
     }
+
+    @Test("A company CA is trusted, and a key is pinned")
+    func companyCertificates() async throws {
+        guard FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl") else { return }
+        let server = try MockServer(tls: true)
+        defer { server.stop() }
+        server.on(.GET, "/", .text("ale"))
+        let service = WebService(baseURLString: server.baseURLString)
+        let companyCA = server.certificateFile?.path
+        let (currentPin, nextPin) = ("sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "sha256//BBBB")
+        var configuration = CurlSession.Configuration()
+        configuration.tls.trustedCertificatesFile = companyCA
+        configuration.tls.includesSystemCertificates = true
+        configuration.hostTLS["login.example.com"] = configuration.tls
+        configuration.hostTLS["login.example.com"]?.pinnedPublicKeys = [currentPin, nextPin]
+        service.session = try CurlSession(configuration: configuration)
+        #expect(try await service.GET("/").string().value == "ale")
+    }
     #endif
 
     @Test("A timeout takes no real time")

@@ -990,6 +990,23 @@ struct GuideSnippets {
         service.session = self.session
     }
 
+    @Test("Certificates of a CurlSession are configured for all hosts and for single ones")
+    func certificates() throws {
+        var configuration = CurlSession.Configuration()
+        let companyCertificates = Data("company".utf8)
+        let pins = ["sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]
+        let pkcs12 = Data("p12".utf8)
+        let password = "secret"
+        configuration.tls.trustedCertificates = companyCertificates
+        configuration.tls.includesSystemCertificates = true
+        configuration.hostTLS["pay.example.com"] = configuration.tls
+        configuration.hostTLS["pay.example.com"]?.pinnedPublicKeys = pins
+        configuration.hostTLS["pay.example.com"]?.clientCertificate = .init(certificate: pkcs12, keyPassword: password)
+        #expect(configuration.hostTLS["pay.example.com"]?.trustedCertificates == companyCertificates)
+        let error = #expect(throws: WebServiceError.self) { try CurlSession(configuration: configuration) }
+        #expect(error?.message.contains("PEM, DER and PKCS #12") == true)
+    }
+
     @Test("Addresses, HTTP version, rate and socket of a CurlSession are configured")
     func addresses() async throws {
         var configuration = CurlSession.Configuration()
