@@ -69,6 +69,10 @@ static inline int ccurl_joins_freed_headers(void) {
     return version >= 0x075300 && version < 0x080100;
 }
 
+// Macros with casts, which Swift does not import.
+static inline long ccurl_auth_basic(void) { return (long)CURLAUTH_BASIC; }
+static inline long ccurl_auth_digest(void) { return (long)CURLAUTH_DIGEST; }
+
 static inline int ccurl_supports_https_proxies(void) { return (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTPS_PROXY) != 0; }
 
 // Whether a connection can be used again for HTTP/2 without negotiation: mended in 8.0 (curl issue 10634).
@@ -309,14 +313,20 @@ typedef struct {
     size_t (*_Nullable gnutls_record_check_pending)(void *_Nonnull);
     void (*_Nullable SSL_get0_alpn_selected)(const void *_Nonnull, const unsigned char *_Nullable *_Nonnull protocol, unsigned *_Nonnull length);
     int (*_Nullable gnutls_alpn_get_selected_protocol)(void *_Nonnull, ccurl_datum *_Nonnull protocol);
+    const char *_Nullable (*_Nullable SSL_get_version)(const void *_Nonnull);
+    const void *_Nullable (*_Nullable SSL_get_current_cipher)(const void *_Nonnull);
+    const char *_Nullable (*_Nullable SSL_CIPHER_get_name)(const void *_Nonnull);
 } ccurl_tls;
 
 static inline ccurl_tls ccurl_load_tls(void) {
     void *library = ccurl_library();
-    ccurl_tls tls = {NULL, NULL, NULL, NULL};
+    ccurl_tls tls = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     if (!library) return tls;
     if (ccurl_contains_openssl(library)) {
         tls.SSL_has_pending = (int (*)(const void *))dlsym(library, "SSL_has_pending");
+        tls.SSL_get_version = (const char *(*)(const void *))dlsym(library, "SSL_get_version");
+        tls.SSL_get_current_cipher = (const void *(*)(const void *))dlsym(library, "SSL_get_current_cipher");
+        tls.SSL_CIPHER_get_name = (const char *(*)(const void *))dlsym(library, "SSL_CIPHER_get_name");
         tls.SSL_get0_alpn_selected = (void (*)(const void *, const unsigned char **, unsigned *))dlsym(library, "SSL_get0_alpn_selected");
     }
     tls.gnutls_record_check_pending = (size_t (*)(void *))dlsym(library, "gnutls_record_check_pending");
@@ -338,6 +348,22 @@ static inline int ccurl_tls_selected_http2(CURL *easy, ccurl_tls tls) {
         return name.size == 2 && name.data && name.data[0] == 'h' && name.data[1] == '2';
     }
     return 0;
+}
+
+// The version and the cipher suite of the connection of an exchange; NULL without TLS and for other libraries than OpenSSL. The strings are constants of OpenSSL.
+typedef struct {
+    const char *_Nullable version;
+    const char *_Nullable cipher;
+} ccurl_names;
+
+static inline ccurl_names ccurl_tls_names(CURL *_Nonnull easy, ccurl_tls tls) {
+    ccurl_names names = {NULL, NULL};
+    void *connection = ccurl_openssl_connection(easy);
+    if (!connection) return names;
+    if (tls.SSL_get_version) names.version = tls.SSL_get_version(connection);
+    const void *cipher = tls.SSL_get_current_cipher ? tls.SSL_get_current_cipher(connection) : NULL;
+    if (cipher && tls.SSL_CIPHER_get_name) names.cipher = tls.SSL_CIPHER_get_name(cipher);
+    return names;
 }
 
 // Whether the connection of an exchange holds decrypted bytes; 0 without TLS, and where the TLS library does not tell.

@@ -1007,6 +1007,29 @@ struct GuideSnippets {
         #expect(error?.message.contains("PEM, DER and PKCS #12") == true)
     }
 
+    @Test("Proxies and addresses are selected by closures")
+    func routes() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.GET, "/", .text("ale"))
+        let (proxyURL, password) = ("http://127.0.0.1:1", "secret")
+        let registry = Registry()
+        var configuration = CurlSession.Configuration()
+        configuration.proxy = .perRequest { url in
+            url.host == "localhost" ? .none : .authenticated(url: proxyURL, user: "ann", password: password)
+        }
+        configuration.resolver = { host, port in try await registry.addresses(of: host) }
+        let service = WebService(baseURLString: "http://localhost:\(server.port)")
+        service.session = try CurlSession(configuration: configuration)
+        #expect(try await service.GET("/").string().value == "ale")
+        #expect(
+            (await service.GET("http://127.0.0.2/").data().result.failure as? URLError)?.code == .cannotConnectToHost)
+    }
+
+    private struct Registry {
+        func addresses(of host: String) async throws -> [String]? { ["127.0.0.1"] }
+    }
+
     @Test("Addresses, HTTP version, rate and socket of a CurlSession are configured")
     func addresses() async throws {
         var configuration = CurlSession.Configuration()

@@ -11,7 +11,7 @@ extension CurlEngine {
     func startAdmitted() {
         var hasStarted = false
         while let (transfer, queue) = admission.next() {
-            guard let (request, receiver) = transfer.begin() else {  // cancelled while it waited
+            guard let (request, receiver, route) = transfer.begin() else {  // cancelled while it waited
                 admission.release(queue)
                 continue
             }
@@ -20,7 +20,8 @@ extension CurlEngine {
                 do {
                     try begin(
                         handle,
-                        CurlHandle.Exchange(transfer: transfer, request: request, receiver: receiver, queue: queue))
+                        CurlHandle.Exchange(
+                            transfer: transfer, request: request, receiver: receiver, queue: queue, route: route))
                     hasStarted = true
                 } catch {
                     _ = handle.end()

@@ -26,6 +26,8 @@ final class CurlEngine {
     var multi: UnsafeMutableRawPointer
     var poller: Poller
     var connections = Connections()
+    /// The credentials with which shared connections use a proxy, by its host.
+    var proxyCredentials: [String: String] = [:]
 
     // MARK: Exchanges
 

@@ -74,6 +74,9 @@ final class CurlLoop: Sendable {
 
     private let clock: TaskClock
 
+    /// The executor of closures that prepare a request.
+    var executor: any TaskExecutor { clock.executor }
+
     init(_ configuration: CurlSession.Configuration, _ clock: TaskClock, rules: HostRules) throws {
         self.clock = clock
         wakeUp = try WakeUp(orThrow: .curl)

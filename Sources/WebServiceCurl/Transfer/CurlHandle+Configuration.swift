@@ -66,14 +66,10 @@ extension CurlHandle {
                 "HTTP/2 without TLS")
         }
         try limitRates(configuration)
-        switch configuration.proxy {
-        case .environment: break
-        case .none: ccurl_set_string(easy, CURLOPT_PROXY, "")
-        case .url(let url):
-            try check(ccurl_set_string(easy, CURLOPT_PROXY, url), "the proxy")
-            // Otherwise, libcurl reads `no_proxy` of the environment.
-            try check(ccurl_set_string(easy, CURLOPT_NOPROXY, ""), "the proxy for all hosts")
+        if let url = configuration.dnsURL {
+            try check(ccurl_set_string(easy, CURLOPT_DOH_URL, url), "name lookups over HTTPS ('dnsURL')")
         }
+        try setProxy(configuration.proxy)
         if let path = configuration.unixSocketPath {
             try check(ccurl_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, path), "the Unix domain socket")
             ccurl_set_string(easy, CURLOPT_PROXY, "")

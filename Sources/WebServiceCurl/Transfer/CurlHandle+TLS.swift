@@ -28,11 +28,12 @@ extension CurlHandle {
     func configureProxy(_ configuration: CurlSession.Configuration) throws {
         switch configuration.proxy {
         case .none: return
-        case .url where configuration.proxy.scheme != "https": return
-        case .url where ccurl_supports_https_proxies() == 0:
-            throw WebServiceError(.curl, "this build of libcurl does not support https proxies")
-        case .environment where ccurl_supports_https_proxies() == 0: return
-        case .environment, .url: break
+        case .url, .authenticated:
+            guard configuration.proxy.scheme == "https" else { return }
+            guard CurlSession.Proxy.supportsHTTPS else {
+                throw WebServiceError(.curl, "this build of libcurl does not support https proxies")
+            }
+        case .environment, .perRequest: guard CurlSession.Proxy.supportsHTTPS else { return }
         }
         try configure(engine.rules.proxy, .proxy)
     }
@@ -53,6 +54,7 @@ extension CurlHandle {
         }
         if !usesDirectory { try check(ccurl_set_string(easy, options.folder, nil), "an empty certificate directory") }
         ccurl_set_certificate_lifetime(easy, 300)
+        if engine.configuration.recordsCertificates { ccurl_set_long(easy, CURLOPT_CERTINFO, 1) }
         if let identity = rules.identity { try configure(identity, options) }
         if !rules.pins.isEmpty {
             ccurl_set_long(easy, CURLOPT_CERTINFO, 1)  // for the error; some TLS libraries do not support it

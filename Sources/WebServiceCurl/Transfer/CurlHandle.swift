@@ -16,6 +16,7 @@ final class CurlHandle {
         /// The queue of the host, in which the exchange counts toward the connection limits; `nil`
         /// for a stream whose head has been received.
         var queue: Admission<CurlTransfer>.HostQueue?
+        let route: CurlRoute
     }
 
     let easy: UnsafeMutableRawPointer
@@ -97,6 +98,7 @@ final class CurlHandle {
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
         try check(ccurl_set_string(easy, CURLOPT_URL, request.url), "the URL")
         ccurl_set_long(easy, CURLOPT_STREAM_WEIGHT, request.source.options.priority.streamWeight)
+        if let proxy = exchange.route.proxy { try setProxy(proxy) }
         let mayBeHTTP2 = setVersion(request, exchange.receiver)
         head.begin(for: request, exchange.receiver, mayBeHTTP2: mayBeHTTP2)
         try setAddresses(request)
