@@ -20,6 +20,12 @@ static inline CURLcode ccurl_set_string(CURL *easy, CURLoption option, const cha
 static inline CURLcode ccurl_set_pointer(CURL *easy, CURLoption option, const void *value) { return curl_easy_setopt(easy, option, value); }
 static inline CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *value) { return curl_easy_setopt(easy, option, value); }
 
+// Copies the bytes.
+static inline CURLcode ccurl_set_blob(CURL *easy, CURLoption option, const void *bytes, size_t count) {
+    struct curl_blob blob = {(void *)bytes, count, CURL_BLOB_COPY};
+    return curl_easy_setopt(easy, option, &blob);
+}
+
 typedef size_t (*ccurl_bytes_callback)(char *bytes, size_t size, size_t count, void *context);
 typedef int (*ccurl_seek_callback)(void *context, curl_off_t offset, int origin);
 typedef int (*ccurl_prereq_callback)(void *context, char *remote, char *local, int remote_port, int local_port);
@@ -62,6 +68,10 @@ static inline int ccurl_joins_freed_headers(void) {
     unsigned version = curl_version_info(CURLVERSION_NOW)->version_num;
     return version >= 0x075300 && version < 0x080100;
 }
+
+// Macros with casts, which Swift does not import.
+static inline long ccurl_auth_basic(void) { return (long)CURLAUTH_BASIC; }
+static inline long ccurl_auth_digest(void) { return (long)CURLAUTH_DIGEST; }
 
 static inline int ccurl_supports_https_proxies(void) { return (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTPS_PROXY) != 0; }
 
@@ -260,6 +270,29 @@ static inline int ccurl_load_openssl(ccurl_openssl *_Nonnull openssl) {
     return 1;
 }
 
+// Whether a password is that of PKCS #12 data, as far as OpenSSL is there to verify it.
+
+enum { CCURL_PKCS12_VALID, CCURL_PKCS12_WRONG_PASSWORD, CCURL_PKCS12_DAMAGED, CCURL_PKCS12_UNKNOWN };
+
+static inline int ccurl_check_pkcs12(const unsigned char *_Nullable bytes, size_t count, const char *_Nullable password) {
+    void *library = ccurl_library();
+    if (!library || !ccurl_contains_openssl(library) || count > 0x7fffffff) return CCURL_PKCS12_UNKNOWN;
+    void *(*decode)(void **, const unsigned char **, long) = (void *(*)(void **, const unsigned char **, long))dlsym(library, "d2i_PKCS12");
+    int (*verify)(void *, const char *, int) = (int (*)(void *, const char *, int))dlsym(library, "PKCS12_verify_mac");
+    void (*release)(void *) = (void (*)(void *))dlsym(library, "PKCS12_free");
+    void (*clear)(void) = (void (*)(void))dlsym(library, "ERR_clear_error");
+    if (!decode || !verify || !release || !clear) return CCURL_PKCS12_UNKNOWN;
+    void *decoded = bytes ? decode(NULL, &bytes, (long)count) : NULL;
+    if (!decoded) {
+        clear();
+        return CCURL_PKCS12_DAMAGED;
+    }
+    int valid = password && *password ? verify(decoded, password, -1) : verify(decoded, NULL, 0) || verify(decoded, "", 0);
+    release(decoded);
+    clear();
+    return valid ? CCURL_PKCS12_VALID : CCURL_PKCS12_WRONG_PASSWORD;
+}
+
 // The connection of a transfer that is in flight; NULL without TLS and for other libraries than OpenSSL.
 static inline void *_Nullable ccurl_openssl_connection(CURL *_Nonnull easy) {
     struct curl_tlssessioninfo *information = NULL;
@@ -280,14 +313,20 @@ typedef struct {
     size_t (*_Nullable gnutls_record_check_pending)(void *_Nonnull);
     void (*_Nullable SSL_get0_alpn_selected)(const void *_Nonnull, const unsigned char *_Nullable *_Nonnull protocol, unsigned *_Nonnull length);
     int (*_Nullable gnutls_alpn_get_selected_protocol)(void *_Nonnull, ccurl_datum *_Nonnull protocol);
+    const char *_Nullable (*_Nullable SSL_get_version)(const void *_Nonnull);
+    const void *_Nullable (*_Nullable SSL_get_current_cipher)(const void *_Nonnull);
+    const char *_Nullable (*_Nullable SSL_CIPHER_get_name)(const void *_Nonnull);
 } ccurl_tls;
 
 static inline ccurl_tls ccurl_load_tls(void) {
     void *library = ccurl_library();
-    ccurl_tls tls = {NULL, NULL, NULL, NULL};
+    ccurl_tls tls = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     if (!library) return tls;
     if (ccurl_contains_openssl(library)) {
         tls.SSL_has_pending = (int (*)(const void *))dlsym(library, "SSL_has_pending");
+        tls.SSL_get_version = (const char *(*)(const void *))dlsym(library, "SSL_get_version");
+        tls.SSL_get_current_cipher = (const void *(*)(const void *))dlsym(library, "SSL_get_current_cipher");
+        tls.SSL_CIPHER_get_name = (const char *(*)(const void *))dlsym(library, "SSL_CIPHER_get_name");
         tls.SSL_get0_alpn_selected = (void (*)(const void *, const unsigned char **, unsigned *))dlsym(library, "SSL_get0_alpn_selected");
     }
     tls.gnutls_record_check_pending = (size_t (*)(void *))dlsym(library, "gnutls_record_check_pending");
@@ -309,6 +348,22 @@ static inline int ccurl_tls_selected_http2(CURL *easy, ccurl_tls tls) {
         return name.size == 2 && name.data && name.data[0] == 'h' && name.data[1] == '2';
     }
     return 0;
+}
+
+// The version and the cipher suite of the connection of an exchange; NULL without TLS and for other libraries than OpenSSL. The strings are constants of OpenSSL.
+typedef struct {
+    const char *_Nullable version;
+    const char *_Nullable cipher;
+} ccurl_names;
+
+static inline ccurl_names ccurl_tls_names(CURL *_Nonnull easy, ccurl_tls tls) {
+    ccurl_names names = {NULL, NULL};
+    void *connection = ccurl_openssl_connection(easy);
+    if (!connection) return names;
+    if (tls.SSL_get_version) names.version = tls.SSL_get_version(connection);
+    const void *cipher = tls.SSL_get_current_cipher ? tls.SSL_get_current_cipher(connection) : NULL;
+    if (cipher && tls.SSL_CIPHER_get_name) names.cipher = tls.SSL_CIPHER_get_name(cipher);
+    return names;
 }
 
 // Whether the connection of an exchange holds decrypted bytes; 0 without TLS, and where the TLS library does not tell.

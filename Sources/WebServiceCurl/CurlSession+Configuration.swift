@@ -72,6 +72,27 @@ extension CurlSession {
         /// looks the name up. Defaults to an empty dictionary.
         public var addresses: [String: [String]] = [:]
 
+        /// Looks up the IP addresses of a host before each request, instead of the system.
+        ///
+        /// The closure receives the host in lower case and the port, and returns the addresses to
+        /// try in turn, or `nil` to let the system look the host up. An error that it throws is
+        /// that of the request. URL, `Host` field and certificate check are unchanged. It is called
+        /// concurrently, on threads of the package that it may block, but not for IP addresses, for
+        /// hosts in ``addresses``, for a Unix domain socket and with a proxy of the configuration.
+        /// An existing connection to the host is reused, whatever the closure returns. The deadline
+        /// of the request limits the wait. Defaults to `nil`.
+        public var resolver: (@Sendable (_ host: String, _ port: Int) async throws -> [String]?)?
+
+        /// The URL of the server that looks names up over HTTPS (RFC 8484), such as
+        /// `https://dns.example.com/dns-query`.
+        ///
+        /// The name in this URL is looked up by the system. The certificate of the server is
+        /// verified with the PEM file of ``TLS/trustedCertificatesFile``, or with the certificates
+        /// of the system. Has no effect for hosts with ``addresses`` and for a proxy that looks the
+        /// name up. With a libcurl that does not support it, the session cannot be created.
+        /// Defaults to `nil`.
+        public var dnsURL: String?
+
         /// The maximum average rate at which each request receives bytes, in bytes per second.
         ///
         /// At least 16,384. libcurl receives up to 100 KiB, or the bytes of one second, in one
@@ -86,8 +107,25 @@ extension CurlSession {
         /// `nil`, no limit.
         public var maximumBytesPerSecondSent: Int?
 
-        /// The TLS configuration.
+        /// The TLS configuration of all servers without a value in ``hostTLS``.
         public var tls = TLS()
+
+        /// The TLS configurations of single hosts, by host name, which replace ``tls`` as a whole.
+        ///
+        /// `"api.example.com"` is one host, on every port. `"*.example.com"` is every subdomain of
+        /// `example.com` at any depth, without `example.com` itself. An exact name takes
+        /// precedence, then the longest one. An IP address is a name as well; an IPv6 address is in
+        /// brackets. A redirect is sent according to the configuration of its own host. Has no
+        /// effect on the connection to a proxy, but on that through its tunnel. Defaults to an
+        /// empty dictionary.
+        public var hostTLS: [String: TLS] = [:]
+
+        /// A Boolean value that indicates whether the metrics of a request contain the certificates
+        /// of its server (`TransportMetrics.certificates`).
+        ///
+        /// Each new TLS connection then converts them to text, which takes processor time. Defaults
+        /// to `false`.
+        public var recordsCertificates = false
 
         /// The proxy configuration. Defaults to ``Proxy/environment``.
         public var proxy = Proxy.environment
@@ -139,17 +177,22 @@ extension CurlSession.Configuration {
             throw WebServiceError(.curl, "\(what) contains a control character")
         }
         try check(userAgent, "the user agent") { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
-        for tls in [tls, proxyTLS].compactMap(\.self) {
+        for tls in [tls, proxyTLS].compactMap(\.self) + hostTLS.values {
             try check(tls.trustedCertificatesFile, "the path of the trusted certificates")
-            try check(tls.clientCertificate?.certificateFile, "the path of the client certificate")
-            try check(tls.clientCertificate?.keyFile, "the path of the private key")
-            try check(tls.clientCertificate?.keyPassword, "the password of the private key")
+            try check(tls.clientCertificate?.certificate.path, "the path of the client certificate")
+            try check(tls.clientCertificate?.key?.path, "the path of the private key")
+            try check(tls.clientCertificate?.password, "the password of the private key")
             for key in tls.pinnedPublicKeys { try check(key, "a pinned public key") }
         }
         try check(unixSocketPath, "the path of the Unix domain socket")
         if let unixSocketPath, !(1...Self.maximumSocketPath).contains(unixSocketPath.utf8.count) {
             throw WebServiceError(
                 .curl, "the path of the Unix domain socket is empty or longer than \(Self.maximumSocketPath) bytes")
+        }
+        if let dnsURL {
+            guard Origin(dnsURL)?.scheme == "https", dnsURL.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+                throw WebServiceError(.curl, "'dnsURL' is not an https URL without user information")
+            }
         }
         _ = try resolutions()
         try proxy.check()
@@ -170,15 +213,24 @@ extension CurlSession.Configuration {
             else {
                 throw WebServiceError(.curl, "a key of the configured addresses is not a host name and a port")
             }
-            guard !addresses.isEmpty, addresses.allSatisfy({ Self.isAddress($0) }) else {
-                throw WebServiceError(.curl, "the configured addresses of \(name) are not IP addresses")
-            }
-            entries[name] = name + ":" + addresses.map { $0.contains(":") ? "[\($0)]" : $0 }.joined(separator: ",")
+            entries[name] = try Self.resolution(of: name, addresses, "the configured addresses")
         }
         return entries
     }
 
-    private static func isAddress(_ text: String) -> Bool {
+    /// Returns the addresses of a host and port in the syntax of libcurl.
+    ///
+    /// - Throws: `WebServiceError.Code.curl`.
+    static func resolution(
+        of name: String, _ addresses: [String], _ source: String
+    ) throws(WebServiceError) -> String {
+        guard !addresses.isEmpty, addresses.allSatisfy({ isAddress($0) }) else {
+            throw WebServiceError(.curl, "\(source) of \(name) are not IP addresses")
+        }
+        return name + ":" + addresses.map { $0.contains(":") ? "[\($0)]" : $0 }.joined(separator: ",")
+    }
+
+    static func isAddress(_ text: String) -> Bool {
         withUnsafeTemporaryAllocation(of: in6_addr.self, capacity: 1) { address in
             !text.utf8.contains(0)
                 && (inet_pton(AF_INET, text, address.baseAddress) == 1

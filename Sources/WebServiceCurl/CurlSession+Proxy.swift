@@ -1,3 +1,4 @@
+public import Foundation
 import WebServiceCore
 
 extension CurlSession {
@@ -18,6 +19,21 @@ extension CurlSession {
         /// contain a user and a password. The port defaults to 443 for `https` and to 1080 for all
         /// others. With any other text, the session cannot be created.
         case url(String)
+        /// The proxy with this URL, as in ``url(_:)``, and a user and a password of any characters.
+        ///
+        /// They are sent to the proxy only. With `usesDigest`, they are sent as Digest credentials
+        /// (RFC 7616) instead of Basic ones, after the challenge of the proxy; requests for http
+        /// URLs then use a tunnel (CONNECT) as well, which the proxy must permit.
+        case authenticated(url: String, user: String, password: String, usesDigest: Bool = false)
+        /// The proxy that a closure returns for the URL of each request.
+        ///
+        /// The closure is called once for each request that the session sends, retries and
+        /// redirects included, concurrently, on threads of the package that it may block. An error
+        /// that it throws is that of the request, and so is a proxy that cannot be used. The
+        /// deadline of the request limits the wait; closing the session does not wait, and the
+        /// request then fails. Requests with other credentials for the same proxy use connections
+        /// of their own.
+        case perRequest(@Sendable (_ url: URL) async throws -> Proxy)
     }
 }
 
@@ -26,9 +42,17 @@ extension CurlSession {
 extension CurlSession.Proxy {
     private static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
 
+    /// The URL of the proxy; `nil` without one.
+    var address: String? {
+        switch self {
+        case .url(let url), .authenticated(let url, _, _, _): url
+        case .environment, .none, .perRequest: nil
+        }
+    }
+
     /// The scheme of the URL in lower case; `nil` without a URL.
     var scheme: String? {
-        guard case .url(let url) = self, let end = url.utf8.firstRange(of: "://".utf8) else { return nil }
+        guard let url = address, let end = url.utf8.firstRange(of: "://".utf8) else { return nil }
         return String(Substring(url.utf8[..<end.lowerBound])).asciiLowercased()
     }
 
@@ -39,7 +63,7 @@ extension CurlSession.Proxy {
     ///
     /// - Throws: `WebServiceError.Code.curl`, whose message does not contain the URL.
     func check() throws(WebServiceError) {
-        guard case .url(let url) = self else { return }
+        guard let url = address else { return }
         func fail(_ message: String) -> WebServiceError { WebServiceError(.curl, message) }
         guard !url.isEmpty else { throw fail("the proxy URL is empty; use 'none' to connect directly") }
         guard url.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
@@ -57,6 +81,26 @@ extension CurlSession.Proxy {
         guard ["", "/"].contains(String(Substring(rest[authority.endIndex...]))),
             Origin("http://" + String(Substring(host ?? authority))) != nil
         else { throw fail("the proxy URL has no valid host and port, or a path") }
+        guard case .authenticated(_, let user, let password, let usesDigest) = self else { return }
+        guard host == nil else { throw fail("the proxy URL contains a user; pass it as 'user' only") }
+        guard (user + password).utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw fail("the user or the password of the proxy contains a control character")
+        }
+        guard !user.isEmpty, !user.utf8.contains(UInt8(ascii: ":")) else {
+            throw fail("the user of the proxy is empty or contains a colon")
+        }
+        guard !usesDigest || scheme.hasPrefix("http") else {
+            throw fail("a SOCKS proxy has no Digest authentication; set 'usesDigest' to false")
+        }
+    }
+
+    /// The text that differs between credentials for the same proxy; `nil` without credentials.
+    var credentials: String? {
+        switch self {
+        case .url(let url): url.utf8.contains(UInt8(ascii: "@")) ? url : nil
+        case .authenticated(_, let user, let password, let usesDigest): "\(usesDigest) \(user):\(password)"
+        case .environment, .none, .perRequest: nil
+        }
     }
 }
 
@@ -68,7 +112,8 @@ extension CurlSession.Proxy: CustomStringConvertible, CustomDebugStringConvertib
         switch self {
         case .environment: return "environment"
         case .none: return "none"
-        case .url(let url):
+        case .perRequest: return "perRequest"
+        case .url(let url), .authenticated(let url, _, _, _):
             // UTF-8 bytes, because a delimiter and a combining character form another `Character`.
             let bytes = Array(url.utf8)
             let scheme = bytes[..<(bytes.firstRange(of: "://".utf8)?.upperBound ?? 0)]

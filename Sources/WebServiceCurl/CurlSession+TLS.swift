@@ -1,11 +1,32 @@
+public import Foundation
+
 extension CurlSession {
-    /// The TLS configuration of a session. Server certificates are always verified.
+    /// The TLS configuration of a session, of one of its hosts or of its proxy. Server certificates
+    /// are always verified.
+    ///
+    /// The session reads and checks all files when it is created. It cannot be created if one is
+    /// missing or has another format than described.
     public struct TLS: Sendable {
-        /// The path of a PEM file with the trusted certificates; `nil` trusts those of the system.
+        /// The path of a PEM or DER file with the trusted certificates.
         ///
-        /// A changed file, the system's included, is read again after at most five minutes.
-        /// Defaults to `nil`.
+        /// A changed PEM file, the system's included, is read again after at most five minutes. A
+        /// DER file is read once, and so is a PEM file together with ``trustedCertificates`` or
+        /// ``includesSystemCertificates``. Defaults to `nil`.
         public var trustedCertificatesFile: String?
+
+        /// The trusted certificates in PEM or DER, in addition to those of
+        /// ``trustedCertificatesFile``.
+        ///
+        /// If both are `nil`, the system's certificates are trusted. Each new connection parses the
+        /// certificates. Defaults to `nil`.
+        public var trustedCertificates: Data?
+
+        /// A Boolean value that indicates whether the system's certificates are trusted in addition
+        /// to ``trustedCertificatesFile`` and ``trustedCertificates``.
+        ///
+        /// Unless the system has a directory that contains all of them, as Debian has, each new
+        /// connection parses them, which takes about 17 ms of processor time. Defaults to `false`.
+        public var includesSystemCertificates = false
 
         /// The certificate to present to servers that request one. Defaults to `nil`.
         public var clientCertificate: ClientCertificate?
@@ -33,36 +54,75 @@ extension CurlSession {
             case tls13
         }
 
-        /// A client certificate and its private key, in PEM files.
+        /// A client certificate and its private key.
+        ///
+        /// The certificate is in PEM, DER or PKCS #12, and the key in PEM or DER. A PEM certificate
+        /// may be followed by those of its issuers.
         public struct ClientCertificate: Sendable {
-            /// The path of the certificate file.
-            public var certificateFile: String
-            /// The path of the private key file.
-            public var keyFile: String
-            /// The password of the private key; `nil` when the key is not encrypted.
-            public var keyPassword: String?
+            enum Source: Sendable {
+                case file(String)
+                case data(Data)
+            }
 
-            /// Creates a client certificate.
-            public init(certificateFile: String, keyFile: String, keyPassword: String? = nil) {
-                self.certificateFile = certificateFile
-                self.keyFile = keyFile
-                self.keyPassword = keyPassword
+            let certificate: Source
+            /// `nil` if ``certificate`` contains the key.
+            let key: Source?
+            let password: String?
+
+            /// Creates a client certificate in files, which each new connection reads.
+            ///
+            /// - Parameters:
+            ///   - certificateFile: The path of the certificate.
+            ///   - keyFile: The path of the private key. Defaults to `nil`: the file of the
+            ///     certificate, in PEM or PKCS #12, also contains the key.
+            ///   - keyPassword: The password of the private key or of the PKCS #12 file. Defaults
+            ///     to `nil`, not encrypted.
+            public init(certificateFile: String, keyFile: String? = nil, keyPassword: String? = nil) {
+                certificate = .file(certificateFile)
+                key = keyFile.map { .file($0) }
+                password = keyPassword
+            }
+
+            /// Creates a client certificate in memory.
+            ///
+            /// A session with it cannot be created if libcurl uses a TLS library that reads
+            /// certificates from files only, such as GnuTLS.
+            ///
+            /// - Parameters:
+            ///   - certificate: The certificate.
+            ///   - key: The private key. Defaults to `nil`: the certificate, in PEM or PKCS #12,
+            ///     also contains the key.
+            ///   - keyPassword: The password of the private key or of the PKCS #12 data. Defaults
+            ///     to `nil`, not encrypted.
+            public init(certificate: Data, key: Data? = nil, keyPassword: String? = nil) {
+                self.certificate = .data(certificate)
+                self.key = key.map { .data($0) }
+                password = keyPassword
             }
         }
     }
 }
 
 extension CurlSession.TLS.ClientCertificate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The paths, without the password; safe to log.
-    public var description: String { "certificate \(certificateFile), key \(keyFile)" }
+    /// The paths, without the password and without data in memory; safe to log.
+    public var description: String { "certificate \(certificate.name), key \((key ?? certificate).name)" }
 
     /// The same as ``description``.
     public var debugDescription: String { description }
 
     /// The paths, and whether a password is set.
     public var customMirror: Mirror {
-        let children: [(String?, Any)] =
-            [("certificateFile", certificateFile), ("keyFile", keyFile), ("hasKeyPassword", keyPassword != nil)]
+        let children: [(String?, Any)] = [
+            ("certificate", certificate.name), ("key", (key ?? certificate).name),
+            ("hasKeyPassword", password != nil),
+        ]
         return Mirror(self, children: children, displayStyle: .struct)
     }
+}
+
+extension CurlSession.TLS.ClientCertificate.Source {
+    fileprivate var name: String { if case .file(let path) = self { path } else { "in memory" } }
+
+    /// The path of the file; `nil` for data in memory.
+    var path: String? { if case .file(let path) = self { path } else { nil } }
 }

@@ -50,6 +50,7 @@ public final class CurlSession: UploadingSession {
     /// The configuration of the session.
     public let configuration: Configuration
 
+    private let rules: HostRules
     private let loops: [CurlLoop]
     private let turn = Mutex(0)
 
@@ -58,7 +59,8 @@ public final class CurlSession: UploadingSession {
     /// - Throws: `WebServiceError.Code.curl` if the system provides no thread or no descriptor, if
     ///   libcurl is older than 7.80 or rejects the configuration, or if a string cannot be passed
     ///   to libcurl: a user agent with control characters, an empty proxy URL, a path that
-    ///   contains NUL.
+    ///   contains NUL. The same if a file of certificates or keys is missing, damaged or encrypted
+    ///   with another password.
     public convenience init(configuration: Configuration = Configuration()) throws {
         try self.init(configuration: configuration, timekeeper: nil)
     }
@@ -67,11 +69,15 @@ public final class CurlSession: UploadingSession {
     ///   for the system clock. The timeouts of libcurl are always measured by the system clock.
     package init(configuration: Configuration = Configuration(), timekeeper: (any Timekeeper)?) throws {
         try configuration.check()
+        let rules = try HostRules(configuration)
         let clock = TaskClock(timekeeper)
         self.configuration = configuration
+        self.rules = rules
         var loops: [CurlLoop] = []
         do {
-            for _ in 0..<min(max(configuration.loops, 1), 64) { loops.append(try CurlLoop(configuration, clock)) }
+            for _ in 0..<min(max(configuration.loops, 1), 64) {
+                loops.append(try CurlLoop(configuration, clock, rules: rules))
+            }
         } catch {
             for loop in loops { loop.end(.cancelling) }
             for loop in loops { loop.join() }
@@ -119,8 +125,13 @@ public final class CurlSession: UploadingSession {
         CurlTransfer(request, on: self, loop: nextLoop(), receiver: receiver)
     }
 
-    /// Returns whether the configuration has a client certificate.
-    public func addsCredentials(to url: URL) -> Bool { configuration.tls.clientCertificate != nil }
+    /// Returns whether the configuration has a client certificate for the URL.
+    public func addsCredentials(to url: URL) -> Bool {
+        guard let index = try? rules.index(for: url.absoluteString) else {  // no request can be sent to it
+            return rules.all.contains { $0.identity != nil }
+        }
+        return rules.all[index].identity != nil
+    }
 
     private func nextLoop() -> CurlLoop {
         guard loops.count > 1 else { return loops[0] }

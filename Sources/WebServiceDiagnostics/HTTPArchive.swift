@@ -77,6 +77,7 @@ package struct HTTPArchive: Sendable {
             "cache": [String: Any](),
             "timings": Self.timings(attempt.transport, milliseconds),
         ]
+        if let address = attempt.transport?.remoteAddress { entry["serverIPAddress"] = address }
         if !attempt.failure.isEmpty { entry["comment"] = attempt.failure }
         let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
         let data = try? JSONSerialization.data(withJSONObject: entry, options: options)  // always valid JSON

@@ -415,6 +415,42 @@ struct CookbookSnippets {
         service.session = session
         #expect(try await service.GET("/").string().value == "ale")
     }
+
+    @Test("A company CA is trusted, and a key is pinned")
+    func companyCertificates() async throws {
+        guard FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl") else { return }
+        let server = try MockServer(tls: true)
+        defer { server.stop() }
+        server.on(.GET, "/", .text("ale"))
+        let service = WebService(baseURLString: server.baseURLString)
+        let companyCA = server.certificateFile?.path
+        let (currentPin, nextPin) = ("sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "sha256//BBBB")
+        var configuration = CurlSession.Configuration()
+        configuration.tls.trustedCertificatesFile = companyCA
+        configuration.tls.includesSystemCertificates = true
+        configuration.hostTLS["login.example.com"] = configuration.tls
+        configuration.hostTLS["login.example.com"]?.pinnedPublicKeys = [currentPin, nextPin]
+        service.session = try CurlSession(configuration: configuration)
+        #expect(try await service.GET("/").string().value == "ale")
+    }
+
+    @Test("A proxy with a password is used for hosts outside of the company")
+    func proxy() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.GET, "/", .text("ale"))
+        let (user, password) = ("ann", "secret")
+        let service = WebService(baseURLString: "http://brewery.corp.example:\(server.port)")
+        var configuration = CurlSession.Configuration()
+        configuration.proxy = .perRequest { url in
+            if url.host?.hasSuffix(".corp.example") == true { return .none }
+            return .authenticated(url: "http://proxy.corp.example:3128", user: user, password: password)
+        }
+        service.session = try CurlSession(configuration: configuration)
+        configuration.addresses = ["brewery.corp.example:\(server.port)": ["127.0.0.1"]]
+        service.session = try CurlSession(configuration: configuration)
+        #expect(try await service.GET("/").string().value == "ale")
+    }
     #endif
 
     @Test("A timeout takes no real time")

@@ -1008,6 +1008,46 @@ struct GuideSnippets {
         service.session = self.session
     }
 
+    @Test("Certificates of a CurlSession are configured for all hosts and for single ones")
+    func certificates() throws {
+        var configuration = CurlSession.Configuration()
+        let companyCertificates = Data("company".utf8)
+        let pins = ["sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]
+        let pkcs12 = Data("p12".utf8)
+        let password = "secret"
+        configuration.tls.trustedCertificates = companyCertificates
+        configuration.tls.includesSystemCertificates = true
+        configuration.hostTLS["pay.example.com"] = configuration.tls
+        configuration.hostTLS["pay.example.com"]?.pinnedPublicKeys = pins
+        configuration.hostTLS["pay.example.com"]?.clientCertificate = .init(certificate: pkcs12, keyPassword: password)
+        #expect(configuration.hostTLS["pay.example.com"]?.trustedCertificates == companyCertificates)
+        let error = #expect(throws: WebServiceError.self) { try CurlSession(configuration: configuration) }
+        #expect(error?.message.contains("PEM, DER and PKCS #12") == true)
+    }
+
+    @Test("Proxies and addresses are selected by closures")
+    func routes() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.GET, "/", .text("ale"))
+        let (proxyURL, password) = ("http://127.0.0.1:1", "secret")
+        let registry = Registry()
+        var configuration = CurlSession.Configuration()
+        configuration.proxy = .perRequest { url in
+            url.host == "localhost" ? .none : .authenticated(url: proxyURL, user: "ann", password: password)
+        }
+        configuration.resolver = { host, port in try await registry.addresses(of: host) }
+        let service = WebService(baseURLString: "http://localhost:\(server.port)")
+        service.session = try CurlSession(configuration: configuration)
+        #expect(try await service.GET("/").string().value == "ale")
+        #expect(
+            (await service.GET("http://127.0.0.2/").data().result.failure as? URLError)?.code == .cannotConnectToHost)
+    }
+
+    private struct Registry {
+        func addresses(of host: String) async throws -> [String]? { ["127.0.0.1"] }
+    }
+
     @Test("Addresses, HTTP version, rate and socket of a CurlSession are configured")
     func addresses() async throws {
         var configuration = CurlSession.Configuration()

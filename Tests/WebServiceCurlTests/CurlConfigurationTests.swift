@@ -175,6 +175,7 @@ struct CurlConfigurationTests {
             dump(configuration.tls.clientCertificate, to: &text)
             Self.walk(Mirror(reflecting: configuration), into: &text)
             let service = WebService(baseURLString: "http://127.0.0.1:2")
+            configuration.tls.clientCertificate = nil
             var error: (any Error)?
             do {
                 let session = try CurlSession(configuration: configuration)

@@ -160,14 +160,16 @@ final class ExchangeContext: Sendable {
     ///
     /// - Returns: The relay, if it is new.
     func addProgressHandler(_ handler: @escaping ProgressRelay.Handler) -> ProgressRelay? {
-        let (relay, isNew) = state.withLock { state in
-            if let progress = state.progress { return (progress, false) }
+        let (relay, isNew, receiver) = state.withLock { state in
+            let receiver = state.stream ?? state.receivers.last
+            if let progress = state.progress { return (progress, false, receiver) }
             let relay = ProgressRelay(clock)
             state.progress = relay
-            return (relay, true)
+            return (relay, true, receiver)
         }
-        relay.add(handler)
         reportsProgress.store(true, ordering: .releasing)
+        let earlier = receiver?.latestProgress
+        relay.add(handler, after: earlier.flatMap { $0.bytesSent + $0.bytesReceived > 0 ? $0 : nil })
         return isNew ? relay : nil
     }
 

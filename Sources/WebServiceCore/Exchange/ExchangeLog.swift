@@ -199,6 +199,7 @@ extension Timeline.Event {
             detail: entry.detail,
             status: entry.attempt?.head.flatMap { $0.isHTTP ? $0.status : nil },
             request: entry.attempt?.request.summary,
+            attemptMetrics: entry.attempt?.transport,
             related: entry.related,
             error: entry.error,
             byteCount: entry.byteCount

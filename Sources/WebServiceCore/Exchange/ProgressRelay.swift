@@ -12,13 +12,23 @@ protocol Prelude: AnyObject, Sendable {
 final class ProgressRelay: Prelude {
     typealias Handler = @Sendable (TransferProgress) -> Void
 
+    /// A value, for one handler or for all.
+    private struct Value {
+        let progress: TransferProgress
+        var only: Handler?
+    }
+
     private struct State {
         var handlers: [Handler] = []
         var latest: TransferProgress?
-        var delivery = SerialDelivery<TransferProgress>()
+        var delivery = SerialDelivery<Value>()
+        /// A Boolean value that indicates whether a value for all handlers waits.
+        var isUpdated = false
 
         mutating func next() -> (TransferProgress, [Handler])? {
-            delivery.next().map { ($0, handlers) }
+            let value = delivery.next()
+            if value?.only == nil { isUpdated = false }
+            return value.map { ($0.progress, $0.only.map { [$0] } ?? handlers) }
         }
     }
 
@@ -31,8 +41,18 @@ final class ProgressRelay: Prelude {
     /// The progress that was reported last.
     var latest: TransferProgress? { state.withLock { $0.latest } }
 
-    func add(_ handler: @escaping Handler) {
-        state.withLock { $0.handlers.append(handler) }
+    /// Adds a handler, which receives the progress that was reported before.
+    ///
+    /// - Parameter progress: That progress; `nil` if there is none.
+    func add(_ handler: @escaping Handler, after progress: TransferProgress?) {
+        let delivers = state.withLock { state in
+            state.handlers.append(handler)
+            // A value that waits for all handlers is newer.
+            guard let progress = state.latest ?? progress, !state.isUpdated else { return false }
+            state.delivery.append(Value(progress: progress, only: handler))
+            return state.delivery.begin()
+        }
+        if delivers { clock.async { self.deliver() } }
     }
 
     /// A handler that calls ``update(_:)``.
@@ -41,8 +61,8 @@ final class ProgressRelay: Prelude {
     /// Reports progress. Returns immediately.
     func update(_ progress: TransferProgress) {
         let delivers = state.withLock { state in
-            if !state.delivery.isOver { state.latest = progress }
-            state.delivery.append(progress, replacesOthers: true)
+            if !state.delivery.isOver { (state.latest, state.isUpdated) = (progress, true) }
+            state.delivery.append(Value(progress: progress), replacesOthers: true)
             return state.delivery.begin()
         }
         if delivers { clock.async { self.deliver() } }

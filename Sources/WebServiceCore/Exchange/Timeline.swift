@@ -64,6 +64,12 @@ public struct Timeline: Sendable {
         /// The method and the URL of an attempt, without the query of the URL; `nil` for other
         /// events.
         public let request: String?
+        /// The metrics of an attempt: phases, address and TLS of its connection.
+        ///
+        /// `nil` if the session measures nothing, and for other events.
+        public var transport: TransportMetrics? { attemptMetrics }
+        /// The metrics of an attempt, on the heap.
+        @Boxed var attemptMetrics: TransportMetrics?
         /// The identifier of another exchange (``ObservedExchange/id``); `nil` for most events.
         ///
         /// For ``Kind/queued`` and ``Kind/joined``, that of the equal request.

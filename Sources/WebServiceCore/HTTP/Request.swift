@@ -77,6 +77,9 @@ public struct Request: Sendable {
     /// another origin retains them.
     package var downloadsPart = false
 
+    /// The credential that replaces a placeholder in ``headers``.
+    var signature: Signature?
+
     /// The fields of ``headers`` that may be sent to certain origins only. They are removed when
     /// the URL changes to another origin.
     var boundFields: [BoundFields] = []

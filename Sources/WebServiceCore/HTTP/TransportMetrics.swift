@@ -1,3 +1,5 @@
+public import Foundation
+
 /// The progress of an exchange, in bytes of the bodies.
 public struct TransferProgress: Sendable, Hashable {
     /// The number of bytes of the request body that were passed to the system.
@@ -75,6 +77,23 @@ public struct TransportMetrics: Sendable, Hashable {
     public var isConnectionReused: Bool
     /// The protocol: `HTTP/1.1`, `HTTP/2` …; `nil` if nothing was received.
     public var networkProtocol: String?
+    /// The IP address that the request was sent to: that of the server, or of the proxy.
+    ///
+    /// `nil` if the session does not report it, and for a Unix domain socket.
+    public var remoteAddress: String?
+    /// The port of ``remoteAddress``.
+    public var remotePort: Int?
+    /// The version of TLS, such as `TLSv1.3`.
+    ///
+    /// `nil` without TLS to the server, and if the session does not report it.
+    public var tlsVersion: String?
+    /// The cipher suite of TLS, such as `TLS_AES_256_GCM_SHA384`.
+    ///
+    /// `nil` without TLS to the server, and if the session does not report it.
+    public var tlsCipher: String?
+    /// The certificates of the server in DER, beginning with its own; empty if the session does not
+    /// report them.
+    public var certificates: [Data] = []
 
     /// Creates metrics.
     public init(

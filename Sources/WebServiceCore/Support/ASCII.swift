@@ -114,6 +114,13 @@ extension StringProtocol {
     }
 }
 
+extension ASCII {
+    /// Returns two hexadecimal digits in lower case for each byte.
+    static func hexadecimal(_ bytes: [UInt8]) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}
+
 extension UInt64 {
     /// The number as 16 hexadecimal digits in lower case.
     package var hexadecimal: String {

@@ -1,5 +1,6 @@
 // The header of libcurl declares the constants of sockets as well.
 import CCurl
+import Foundation
 
 #if canImport(Darwin)
 import Darwin
@@ -22,6 +23,15 @@ struct Connections {
         let remote: String
     }
 
+    /// The TLS connection to a server.
+    struct Security {
+        /// The version and the cipher suite; `nil` if the TLS library does not report them.
+        let version: String?
+        let cipher: String?
+        /// In DER; empty unless they are recorded.
+        let certificates: [Data]
+    }
+
     /// One connection.
     ///
     /// A class, so that an exchange that outlives it does not use a later connection with the same
@@ -35,6 +45,8 @@ struct Connections {
         ///
         /// HTTP/2 frames identify the request that they belong to.
         var isMultiplexed = false
+        /// The TLS connection to the server; `nil` without one.
+        var security: Security?
         /// The instant of the last bytes received.
         private var lastArrival: UInt64 = 0
         private var exchanges = 0

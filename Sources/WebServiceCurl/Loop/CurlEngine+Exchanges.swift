@@ -11,20 +11,21 @@ extension CurlEngine {
     func startAdmitted() {
         var hasStarted = false
         while let (transfer, queue) = admission.next() {
-            guard let (request, receiver) = transfer.begin() else {  // cancelled while it waited
+            guard let (request, receiver, route) = transfer.begin() else {  // cancelled while it waited
                 admission.release(queue)
                 continue
             }
             do {
-                let handle = try free.popLast() ?? CurlHandle(self, configuration, share: share)
+                let handle = try freeHandle(for: request)
                 do {
                     try begin(
                         handle,
-                        CurlHandle.Exchange(transfer: transfer, request: request, receiver: receiver, queue: queue))
+                        CurlHandle.Exchange(
+                            transfer: transfer, request: request, receiver: receiver, queue: queue, route: route))
                     hasStarted = true
                 } catch {
                     _ = handle.end()
-                    free.append(handle)
+                    keep(handle)
                     throw error
                 }
             } catch {
@@ -33,6 +34,23 @@ extension CurlEngine {
             }
         }
         if hasStarted { handleTimeout() }
+    }
+
+    /// Returns a handle with the TLS rules of the host.
+    ///
+    /// A handle never changes its rules, so no option of one host remains for another.
+    private func freeHandle(for request: EncodedRequest) throws -> CurlHandle {
+        let index = try rules.index(for: request.url)
+        if free.last?.rulesIndex == index, let handle = free.popLast() { return handle }
+        if let place = free.lastIndex(where: { $0.rulesIndex == index }) { return free.remove(at: place) }
+        return try CurlHandle(self, share: share, rules: index)
+    }
+
+    /// Adds a handle to the free ones, instead of the one that has not been used for longest if
+    /// there are too many.
+    func keep(_ handle: CurlHandle) {
+        free.append(handle)
+        if free.count > 128 { free.remove(at: free.startIndex).free() }
     }
 
     func begin(_ handle: CurlHandle, _ exchange: CurlHandle.Exchange) throws {
@@ -97,7 +115,7 @@ extension CurlEngine {
                 limitConnections()
             }
         }
-        if free.count < 128, !handle.mustBeFreed { free.append(handle) } else { handle.free() }
+        if handle.mustBeFreed { handle.free() } else { keep(handle) }
         if busy.isEmpty, connections.count > 0 {
             expiryInstant = now.addingSaturated(configuration.idleConnectionLifetime)
         }

@@ -17,6 +17,8 @@ final class CurlEngine {
     let configuration: CurlSession.Configuration
     /// The configured addresses in the syntax of libcurl, by host and port.
     let resolutions: [String: String]
+    /// The TLS rules of the hosts.
+    let rules: HostRules
     let tls = ccurl_load_tls()
     /// The TLS connections whose end marks the end of a body.
     let tlsClosing = TLSClosing()
@@ -24,6 +26,8 @@ final class CurlEngine {
     var multi: UnsafeMutableRawPointer
     var poller: Poller
     var connections = Connections()
+    /// The credentials with which shared connections use a proxy, by its host.
+    var proxyCredentials: [String: String] = [:]
 
     // MARK: Exchanges
 
@@ -72,8 +76,11 @@ final class CurlEngine {
     private(set) var closingInstant: UInt64?
 
     /// - Throws: `WebServiceError.Code.curl`.
-    init(_ configuration: CurlSession.Configuration, _ clock: TaskClock, wakeUp: Int32) throws {
+    init(
+        _ configuration: CurlSession.Configuration, _ clock: TaskClock, rules: HostRules, wakeUp: Int32
+    ) throws {
         self.configuration = configuration
+        self.rules = rules
         self.clock = clock
         now = clock.now
         resolutions = try configuration.resolutions()
@@ -94,8 +101,9 @@ final class CurlEngine {
         configureMulti()
         do {
             // Reports configuration values that libcurl does not support before the first request.
-            free.append(try CurlHandle(self, configuration, share: share))
+            for index in rules.all.indices { keep(try CurlHandle(self, share: share, rules: index)) }
         } catch {
+            for handle in free { handle.free() }
             curl_multi_cleanup(multi)
             curl_share_cleanup(share)
             throw error

@@ -74,11 +74,14 @@ final class CurlLoop: Sendable {
 
     private let clock: TaskClock
 
-    init(_ configuration: CurlSession.Configuration, _ clock: TaskClock) throws {
+    /// The executor of closures that prepare a request.
+    var executor: any TaskExecutor { clock.executor }
+
+    init(_ configuration: CurlSession.Configuration, _ clock: TaskClock, rules: HostRules) throws {
         self.clock = clock
         wakeUp = try WakeUp(orThrow: .curl)
         // nonisolated(unsafe): only the thread uses the engine once it has started.
-        nonisolated(unsafe) let engine = try CurlEngine(configuration, clock, wakeUp: wakeUp.reader)
+        nonisolated(unsafe) let engine = try CurlEngine(configuration, clock, rules: rules, wakeUp: wakeUp.reader)
         do {
             let started = try JoinableThread(orThrow: .curl) { [self] in
                 engine.run(for: self)

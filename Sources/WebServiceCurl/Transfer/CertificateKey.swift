@@ -30,21 +30,31 @@ enum CertificateKey {
     }
 
     /// Removes and returns the first element of a DER encoding (ITU-T X.690).
-    private static func element(
+    static func element(
         of rest: inout ArraySlice<UInt8>
     ) -> (bytes: ArraySlice<UInt8>, content: ArraySlice<UInt8>)? {
         let start = rest
-        guard rest.popFirst() != nil, let first = rest.popFirst() else { return nil }
-        var length = Int(first)
-        if first >= 0x80 {
-            let count = Int(first & 0x7F)
-            guard (1...4).contains(count), rest.count >= count else { return nil }
-            length = rest.prefix(count).reduce(0) { $0 << 8 | Int($1) }
-            rest = rest.dropFirst(count)
-        }
-        guard rest.count >= length else { return nil }
+        guard let length = length(of: &rest), rest.count >= length else { return nil }
         let content = rest.prefix(length)
         rest = rest.dropFirst(length)
         return (start.prefix(start.count - rest.count), content)
+    }
+
+    /// Returns the bytes after the tag and the length of an element, which may be incomplete.
+    static func content(_ element: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
+        // The length of an encoding that is not DER can be unknown.
+        if element.dropFirst().first == 0x80 { return element.dropFirst(2) }
+        var rest = element
+        return length(of: &rest).map { rest.prefix($0) }
+    }
+
+    /// Removes the tag and the length of an element, and returns the length.
+    private static func length(of rest: inout ArraySlice<UInt8>) -> Int? {
+        guard rest.popFirst() != nil, let first = rest.popFirst() else { return nil }
+        guard first >= 0x80 else { return Int(first) }
+        let count = Int(first & 0x7F)
+        guard (1...4).contains(count), rest.count >= count else { return nil }
+        defer { rest = rest.dropFirst(count) }
+        return rest.prefix(count).reduce(0) { $0 << 8 | Int($1) }
     }
 }

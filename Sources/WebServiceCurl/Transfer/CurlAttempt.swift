@@ -66,6 +66,8 @@ final class CurlAttempt {
     /// The connection to a Unix domain socket, used by this exchange alone. Its ends do not
     /// identify it.
     var unixConnection: Connections.Connection?
+    /// The TLS connection to the server; `nil` without one.
+    var security: Connections.Security?
     /// The TLS connection whose end marks the end of the body.
     var closing: TLSClosing.Connection?
 

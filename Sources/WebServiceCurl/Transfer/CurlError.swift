@@ -77,6 +77,18 @@ enum CurlError {
             userInfo: [NSLocalizedDescriptionKey: mismatch.description, NSUnderlyingErrorKey: mismatch])
     }
 
+    /// Returns the error of a client certificate or private key that the TLS library does not use.
+    static func identityError(_ identity: TLSRules.Identity?, _ detail: String) -> URLError {
+        guard let identity else { return error(CURLE_SSL_CERTPROBLEM, detail) }
+        guard detail.contains("private key") || detail.contains("PKCS12") else {
+            return error(CURLE_SSL_CERTPROBLEM, detail)
+        }
+        // libcurl reports the same for each cause.
+        let key = (identity.key ?? identity.certificate).name
+        let text = "\(key) cannot be used: its password is wrong, or the key does not belong to the certificate"
+        return error(.clientCertificateRejected, "\(text) (\(detail))")
+    }
+
     private static var headTooLarge: WebServiceError {
         WebServiceError(.responseTooLarge, "the response header fields exceed a limit of libcurl")
     }

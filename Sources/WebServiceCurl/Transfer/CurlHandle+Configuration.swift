@@ -66,19 +66,15 @@ extension CurlHandle {
                 "HTTP/2 without TLS")
         }
         try limitRates(configuration)
-        switch configuration.proxy {
-        case .environment: break
-        case .none: ccurl_set_string(easy, CURLOPT_PROXY, "")
-        case .url(let url):
-            try check(ccurl_set_string(easy, CURLOPT_PROXY, url), "the proxy")
-            // Otherwise, libcurl reads `no_proxy` of the environment.
-            try check(ccurl_set_string(easy, CURLOPT_NOPROXY, ""), "the proxy for all hosts")
+        if let url = configuration.dnsURL {
+            try check(ccurl_set_string(easy, CURLOPT_DOH_URL, url), "name lookups over HTTPS ('dnsURL')")
         }
+        try setProxy(configuration.proxy)
         if let path = configuration.unixSocketPath {
             try check(ccurl_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, path), "the Unix domain socket")
             ccurl_set_string(easy, CURLOPT_PROXY, "")
         }
-        try configure(configuration.tls, .server)
+        try configure(rules, .server)
         try configureProxy(configuration)
     }
 
@@ -97,62 +93,6 @@ extension CurlHandle {
         if let rate = configuration.maximumBytesPerSecondSent.map({ max($0, Self.minimumRate) }) {
             try check(ccurl_set_size(easy, CURLOPT_MAX_SEND_SPEED_LARGE, curl_off_t(rate)), "the rate of sending")
             ccurl_set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, max(16 << 10, min(rate / 4, 64 << 10)))
-        }
-    }
-
-    /// The options of libcurl for the TLS connection to servers or to a proxy.
-    private struct TLSOptions {
-        let version, authorities, folder, certificate, key, password, pins: CURLoption
-
-        static let server = TLSOptions(
-            version: CURLOPT_SSLVERSION, authorities: CURLOPT_CAINFO, folder: CURLOPT_CAPATH,
-            certificate: CURLOPT_SSLCERT, key: CURLOPT_SSLKEY, password: CURLOPT_KEYPASSWD,
-            pins: CURLOPT_PINNEDPUBLICKEY)
-        static let proxy = TLSOptions(
-            version: CURLOPT_PROXY_SSLVERSION, authorities: CURLOPT_PROXY_CAINFO, folder: CURLOPT_PROXY_CAPATH,
-            certificate: CURLOPT_PROXY_SSLCERT, key: CURLOPT_PROXY_SSLKEY, password: CURLOPT_PROXY_KEYPASSWD,
-            pins: CURLOPT_PROXY_PINNEDPUBLICKEY)
-    }
-
-    /// Configures the TLS connection to a proxy, unless there is none or libcurl has no such
-    /// connections.
-    private func configureProxy(_ configuration: CurlSession.Configuration) throws {
-        switch configuration.proxy {
-        case .none: return
-        case .url where configuration.proxy.scheme != "https": return
-        case .url where ccurl_supports_https_proxies() == 0:
-            throw WebServiceError(.curl, "this build of libcurl does not support https proxies")
-        case .environment where ccurl_supports_https_proxies() == 0: return
-        case .environment, .url: break
-        }
-        var tls = configuration.proxyTLS ?? configuration.tls
-        if configuration.proxyTLS == nil { (tls.pinnedPublicKeys, tls.clientCertificate) = ([], nil) }
-        try configure(tls, .proxy)
-    }
-
-    private func configure(_ tls: CurlSession.TLS, _ options: TLSOptions) throws {
-        let oldest = tls.minimumVersion == .tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
-        try check(ccurl_set_long(easy, options.version, Int(oldest)), "the minimum TLS version")
-        if let file = tls.trustedCertificatesFile {
-            try check(ccurl_set_string(easy, options.authorities, file), "the file of trusted certificates")
-            try check(ccurl_set_string(easy, options.folder, nil), "an empty certificate directory")
-        } else if !TrustStore.system.needsDirectory {
-            ccurl_set_string(easy, options.folder, nil)
-        }
-        ccurl_set_certificate_lifetime(easy, 300)
-        if let certificate = tls.clientCertificate {
-            try check(
-                ccurl_set_string(easy, options.certificate, certificate.certificateFile), "the client certificate")
-            try check(ccurl_set_string(easy, options.key, certificate.keyFile), "the private key")
-            if let password = certificate.keyPassword {
-                try check(ccurl_set_string(easy, options.password, password), "the password of the private key")
-            }
-        }
-        if !tls.pinnedPublicKeys.isEmpty {
-            ccurl_set_long(easy, CURLOPT_CERTINFO, 1)  // for the error; some TLS libraries do not support it
-            try check(
-                ccurl_set_string(easy, options.pins, tls.pinnedPublicKeys.joined(separator: ";")),
-                "the pinned public keys")
         }
     }
 }

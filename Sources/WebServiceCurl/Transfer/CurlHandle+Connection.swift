@@ -21,7 +21,11 @@ extension CurlHandle {
                 attempt.mustBeginAgain = true
                 return false
             }
-            if !connection.wasUsed { connection.isMultiplexed = head.mayBeHTTP2 && engine.isHTTP2(self) }
+            if !connection.wasUsed {
+                connection.isMultiplexed = head.mayBeHTTP2 && engine.isHTTP2(self)
+                connection.security = security()
+            }
+            attempt.security = connection.security
             connection.enter(self)
             attempt.connection = connection
         }

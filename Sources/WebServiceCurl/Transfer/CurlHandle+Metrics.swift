@@ -1,4 +1,5 @@
 import CCurl
+import Foundation
 import WebServiceCore
 
 extension CurlHandle {
@@ -20,6 +21,14 @@ extension CurlHandle {
             metrics.nameLookup = lookup > .zero ? lookup : nil
             metrics.connect = connected > .zero ? max(.zero, connected - lookup) : nil
             metrics.secureConnect = secured > .zero ? max(.zero, secured - connected) : nil
+        }
+        if attempt.sendCount > 0, let address = string(CURLINFO_PRIMARY_IP), !address.isEmpty {
+            metrics.remoteAddress = address
+            metrics.remotePort = long(CURLINFO_PRIMARY_PORT)
+        }
+        if let security = attempt.security {
+            (metrics.tlsVersion, metrics.tlsCipher) = (security.version, security.cipher)
+            metrics.certificates = security.certificates
         }
         if head.isComplete { metrics.networkProtocol = Self.name(ofVersion: long(CURLINFO_HTTP_VERSION)) }
         return metrics
@@ -47,6 +56,33 @@ extension CurlHandle {
         }
     }
 
+    /// Returns the TLS connection to the server, for a request on a new connection.
+    func security() -> Connections.Security? {
+        guard exchange?.request.url.utf8.starts(with: "https:".utf8) == true else { return nil }
+        let names = ccurl_tls_names(easy, engine.tls)
+        // The certificates are those of the connection that the handle opened last.
+        let isOwn = long(CURLINFO_NUM_CONNECTS) > 0 && engine.configuration.recordsCertificates
+        return Connections.Security(
+            version: names.version.map { String(cString: $0) }, cipher: names.cipher.map { String(cString: $0) },
+            certificates: isOwn ? presentedCertificates : [])
+    }
+
+    /// The certificates, in DER, that the server presented in the last TLS handshake.
+    private var presentedCertificates: [Data] {
+        var pointer: UnsafeMutableRawPointer?
+        ccurl_get_pointer(easy, CURLINFO_CERTINFO, &pointer)
+        guard let chain = pointer?.assumingMemoryBound(to: curl_certinfo.self).pointee else { return [] }
+        return (0..<max(0, Int(chain.num_of_certs))).compactMap { index in
+            var field = chain.certinfo?[index]
+            while let current = field {
+                let text = current.pointee.data.map { String(cString: $0) } ?? ""
+                if text.hasPrefix("Cert:") { return PEM.blocks(of: Data(text.dropFirst(5).utf8)).first?.bytes }
+                field = current.pointee.next
+            }
+            return nil
+        }
+    }
+
     private static func name(ofVersion version: Int) -> String? {
         switch version {
         case Int(CURL_HTTP_VERSION_1_0): "HTTP/1.0"
@@ -61,6 +97,12 @@ extension CurlHandle {
         var value = 0
         ccurl_get_long(easy, info, &value)
         return value
+    }
+
+    private func string(_ info: CURLINFO) -> String? {
+        var pointer: UnsafeMutableRawPointer?
+        ccurl_get_pointer(easy, info, &pointer)
+        return pointer.map { String(cString: $0.assumingMemoryBound(to: CChar.self)) }
     }
 
     private func size(_ info: CURLINFO) -> Int64 {

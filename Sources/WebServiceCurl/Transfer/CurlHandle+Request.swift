@@ -23,7 +23,9 @@ extension CurlHandle {
         let isReusable = isSecure || !isHTTP2Known || ccurl_reuses_known_http2() != 0
         // Unsolicited bytes that the TLS library has decrypted would be the response.
         let isUnchecked = isSecure && !engine.canDetectDecryptedBytes
-        attempt.isExclusive = engine.configuration.unixSocketPath != nil || !isReusable || isUnchecked
+        attempt.isExclusive =
+            engine.configuration.unixSocketPath != nil || !isReusable || isUnchecked
+            || !engine.sharesConnections(of: exchange?.route.proxy)
         ccurl_set_long(easy, CURLOPT_FRESH_CONNECT, attempt.isExclusive ? 1 : 0)
         ccurl_set_long(easy, CURLOPT_FORBID_REUSE, attempt.isExclusive ? 1 : 0)
         // With TLS, the handshake determines whether requests can share the connection, so waiting
@@ -35,8 +37,13 @@ extension CurlHandle {
     /// Passes the configured addresses of the host to libcurl, which stores them only as long as
     /// its multi handle exists.
     func setAddresses(_ request: EncodedRequest) throws {
-        guard !engine.resolutions.isEmpty else { return }
-        let entry = Origin(request.url).flatMap { engine.resolutions["\($0.host):\($0.port)"] }
+        let hasResolver = engine.configuration.resolver != nil
+        guard !engine.resolutions.isEmpty || hasResolver else { return }
+        let name = Origin(request.url).map { "\($0.host):\($0.port)" }
+        // Without addresses, those of an earlier request are removed.
+        let entry =
+            name.flatMap { engine.resolutions[$0] } ?? exchange?.route.resolution
+            ?? (hasResolver ? name.map { "-" + $0 } : nil)
         ccurl_set_list(easy, CURLOPT_RESOLVE, nil)
         curl_slist_free_all(resolution)
         resolution = entry.flatMap { curl_slist_append(nil, $0) }

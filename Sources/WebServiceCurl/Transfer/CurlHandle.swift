@@ -16,10 +16,13 @@ final class CurlHandle {
         /// The queue of the host, in which the exchange counts toward the connection limits; `nil`
         /// for a stream whose head has been received.
         var queue: Admission<CurlTransfer>.HostQueue?
+        let route: CurlRoute
     }
 
     let easy: UnsafeMutableRawPointer
     unowned let engine: CurlEngine
+    /// The index of the TLS rules that apply to all exchanges of the handle.
+    let rulesIndex: Int
     /// The buffer in which libcurl stores the details of an error.
     let detail = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     /// A Boolean value that indicates whether ``receiveBody(_:)`` also receives the header lines.
@@ -46,17 +49,16 @@ final class CurlHandle {
 
     /// - Throws: `WebServiceError.Code.curl` if libcurl has no memory or does not support the
     ///   configuration.
-    init(
-        _ engine: CurlEngine, _ configuration: CurlSession.Configuration, share: UnsafeMutableRawPointer
-    ) throws {
+    init(_ engine: CurlEngine, share: UnsafeMutableRawPointer, rules index: Int) throws {
         guard let easy = curl_easy_init() else {
             throw WebServiceError(.curl, "libcurl could not allocate a handle")
         }
         self.easy = easy
         self.engine = engine
-        head = IncomingHead(maximumBytes: configuration.maximumHeaderBytes)
+        rulesIndex = index
+        head = IncomingHead(maximumBytes: engine.configuration.maximumHeaderBytes)
         detail[0] = 0
-        do { try configure(configuration, share) } catch {
+        do { try configure(engine.configuration, share) } catch {
             free()
             throw error
         }
@@ -96,6 +98,7 @@ final class CurlHandle {
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
         try check(ccurl_set_string(easy, CURLOPT_URL, request.url), "the URL")
         ccurl_set_long(easy, CURLOPT_STREAM_WEIGHT, request.source.options.priority.streamWeight)
+        if let proxy = exchange.route.proxy { try setProxy(proxy) }
         let mayBeHTTP2 = setVersion(request, exchange.receiver)
         head.begin(for: request, exchange.receiver, mayBeHTTP2: mayBeHTTP2)
         try setAddresses(request)
@@ -131,6 +134,9 @@ final class CurlHandle {
         return exchange.take()
     }
 
+    /// The TLS rules that apply to all exchanges of the handle.
+    var rules: TLSRules { engine.rules.all[rulesIndex] }
+
     /// A Boolean value that indicates whether the request body is produced while it is sent.
     var isUploading: Bool { exchange?.request.stream != nil }
 
@@ -157,9 +163,11 @@ final class CurlHandle {
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
             // Before the tunnel, the key is that of the proxy, if it has pins.
             let proxyPins = tunnelStatus == 0 ? engine.configuration.proxyTLS?.pinnedPublicKeys ?? [] : []
-            let pins = proxyPins.isEmpty ? engine.configuration.tls.pinnedPublicKeys : proxyPins
+            let pins = proxyPins.isEmpty ? rules.pins : proxyPins
             return .failure(
                 CurlError.pinError(URLError.PinnedKeyMismatch(expected: pins, presented: presentedPin)))
+        case CURLE_SSL_CERTPROBLEM:
+            return .failure(CurlError.identityError(rules.identity, detail))
         // libcurl rejects a response with too many codings, and decodes bodies if zlib is missing.
         case CURLE_BAD_CONTENT_ENCODING where !head.codings.isEmpty:
             return .failure(RejectingDecoder(names: head.codings).error)

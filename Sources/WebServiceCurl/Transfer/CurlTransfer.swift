@@ -19,6 +19,9 @@ final class CurlTransfer: StreamTask {
         var phase: TaskPhase<Content>
         /// A Boolean value that indicates whether the loop has begun the exchange and completes it.
         var hasBegun = false
+        /// The work that determines the route.
+        var routing: Task<Void, Never>?
+        var route = CurlRoute()
     }
 
     private let loop: CurlLoop
@@ -45,10 +48,31 @@ final class CurlTransfer: StreamTask {
     func resume() {
         guard let content = shared.withLock({ $0.phase.resume() }) else { return }
         do {
-            try loop.submit(self, content.request.get())
+            let request = try content.request.get()
+            let configuration = content.session.configuration
+            guard configuration.hasRoutes else { return try loop.submit(self, request) }
+            findRoute(of: request, configuration)
         } catch {
             refuse(error)
         }
+    }
+
+    /// Calls the closures of the configuration, then submits the request.
+    private func findRoute(of request: EncodedRequest, _ configuration: CurlSession.Configuration) {
+        let routing = Task(executorPreference: loop.executor) { [self] in
+            do {
+                let route = try await configuration.route(for: request)
+                shared.withLock { $0.route = route }
+                try loop.submit(self, request)
+            } catch {
+                refuse(error)
+            }
+        }
+        let isNeeded = shared.withLock { state in
+            if state.phase.content != nil { state.routing = routing }
+            return state.phase.content != nil
+        }
+        if !isNeeded { routing.cancel() }
     }
 
     /// Has no effect. A task that has not been resumed sends nothing, and a running one cannot be
@@ -76,9 +100,10 @@ final class CurlTransfer: StreamTask {
     /// - Returns: Whether the transfer is complete.
     @discardableResult
     func refuse(_ error: any Error) -> Bool {
-        let (refused, state) = shared.withLock { state in
-            (state.hasBegun ? .completed : state.phase.complete(), state.phase.state)
+        let (refused, state, routing) = shared.withLock { state in
+            (state.hasBegun ? .completed : state.phase.complete(), state.phase.state, state.routing.take())
         }
+        routing?.cancel()
         refused.content?.receiver.didComplete(.failure(error), metrics: nil)
         return state == .completed
     }
@@ -92,13 +117,14 @@ final class CurlTransfer: StreamTask {
     ///
     /// - Returns: `nil` if the transfer is complete. Otherwise the caller calls ``complete(_:_:)``,
     ///   once.
-    func begin() -> (request: EncodedRequest, receiver: any BodyReceiver)? {
+    func begin() -> (request: EncodedRequest, receiver: any BodyReceiver, route: CurlRoute)? {
         shared.withLock { state in
             guard case .running(let content) = state.phase, case .success(let request) = content.request else {
                 return nil
             }
             state.hasBegun = true
-            return (request, content.receiver)
+            state.routing = nil
+            return (request, content.receiver, state.route)
         }
     }
 

@@ -13,6 +13,8 @@ struct TrustStore: Sendable {
     ///
     /// `true` if the file cannot be read.
     let needsDirectory: Bool
+    /// A Boolean value that indicates whether the directory contains all certificates of the file.
+    let hasCompleteDirectory: Bool
 
     /// The default store of this build of libcurl, evaluated once per process.
     static let system: TrustStore = {
@@ -29,19 +31,21 @@ struct TrustStore: Sendable {
     init(file: String?, directory: String?) {
         self.file = file
         guard let directory else {
-            needsDirectory = false
+            (needsDirectory, hasCompleteDirectory) = (false, false)
             return
         }
         guard let file, let bundle = Self.certificates(in: file) else {
-            needsDirectory = true
+            (needsDirectory, hasCompleteDirectory) = (true, true)
             return
         }
         let names =
             (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []  // unreadable: adds no certificate
-        needsDirectory = names.contains { name in
-            // OpenSSL does not load files that it cannot read.
-            Self.isHashed(name) && !(Self.certificates(in: directory + "/" + name) ?? []).isSubset(of: bundle)
+        // OpenSSL does not load files that it cannot read.
+        let found = names.filter(Self.isHashed).reduce(into: Set<[UInt8]>()) { found, name in
+            found.formUnion(Self.certificates(in: directory + "/" + name) ?? [])
         }
+        needsDirectory = !found.isSubset(of: bundle)
+        hasCompleteDirectory = bundle.isSubset(of: found)
     }
 
     /// Returns whether OpenSSL looks up the name: eight hexadecimal digits, a period and a number.

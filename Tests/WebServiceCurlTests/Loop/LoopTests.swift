@@ -50,7 +50,9 @@ struct LoopTests {
     @Test("An internal handle of libcurl, which has no private pointer, belongs to no exchange", .covers("C-200"))
     func internalHandle() throws {
         let wakeUp = try WakeUp(orThrow: .curl)
-        let engine = try CurlEngine(CurlSession.Configuration(), .system, wakeUp: wakeUp.reader)
+        let configuration = CurlSession.Configuration()
+        let engine = try CurlEngine(
+            configuration, .system, rules: HostRules(configuration), wakeUp: wakeUp.reader)
         defer { engine.freeLibraryObjects() }
         let easy = try #require(curl_easy_init())
         defer { curl_easy_cleanup(easy) }
@@ -62,7 +64,9 @@ struct LoopTests {
     @Test("A duration of any length that libcurl requests ends no process", .covers("C-200"))
     func timer() throws {
         let wakeUp = try WakeUp(orThrow: .curl)
-        let engine = try CurlEngine(CurlSession.Configuration(), .system, wakeUp: wakeUp.reader)
+        let configuration = CurlSession.Configuration()
+        let engine = try CurlEngine(
+            configuration, .system, rules: HostRules(configuration), wakeUp: wakeUp.reader)
         defer { engine.freeLibraryObjects() }
         for (milliseconds, moment) in [(Int.max, UInt64.max), (0, 0), (-1, nil), (Int.min, nil)] {
             #expect(engine.setTimer(milliseconds) == 0)
@@ -73,7 +77,9 @@ struct LoopTests {
     @Test("An event on an idle connection closes it only if bytes are pending or the peer has disconnected")
     func strayEvent() throws {
         let wakeUp = try WakeUp(orThrow: .curl)
-        let engine = try CurlEngine(CurlSession.Configuration(), .system, wakeUp: wakeUp.reader)
+        let configuration = CurlSession.Configuration()
+        let engine = try CurlEngine(
+            configuration, .system, rules: HostRules(configuration), wakeUp: wakeUp.reader)
         defer { engine.freeLibraryObjects() }
         let handle = try #require(engine.free.first)
         for count in [0, 1] {

@@ -54,7 +54,8 @@ final class SecureServer: @unchecked Sendable {
             dgst -sha256 -binary -out server.sha server.der
             """, in: folder,
             writing: [
-                "names.txt": "subjectAltName=DNS:localhost,IP:::1\n", "ca.cnf": Self.authority, "index.txt": "",
+                "names.txt": "subjectAltName=DNS:localhost,DNS:brewery.example,DNS:*.brewery.example,IP:::1\n",
+                "ca.cnf": Self.authority, "index.txt": "",
                 "serial": "01\n",
             ])
         for _ in 0..<5 where try start() { return }
@@ -115,6 +116,11 @@ final class SecureServer: @unchecked Sendable {
         // nginx writes this file after it has opened its ports.
         while process.isRunning, !FileManager.default.fileExists(atPath: path("nginx.pid")) { sched_yield() }
         return process.isRunning
+    }
+
+    /// Runs commands of openssl in the folder, one per line.
+    func openssl(_ commands: String) throws {
+        try Self.run(Self.openssl, commands, in: folder, writing: [:])
     }
 
     func path(_ name: String) -> String { folder.appendingPathComponent(name).path }

@@ -75,6 +75,7 @@ extension Request {
         new.options.timeout = .clamping(seconds: urlRequest.timeoutInterval)
         new.options.compressesBody = false  // the delegate received the compressed body
         (new.downloadsPart, new.credentialFields, new.boundFields) = (downloadsPart, credentialFields, boundFields)
+        new.removeSignature(of: signature)
         new.removeForeignFields()
         return new
     }

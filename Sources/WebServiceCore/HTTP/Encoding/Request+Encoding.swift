@@ -66,7 +66,7 @@ extension Request: URLRequestEncodable {
             if method.forbidsBody, data?.isEmpty == false || hasSource || template?.httpBodyStream != nil {
                 throw WebServiceError(.encoding, "a \(method) request cannot have a body (RFC 9110, section 9.3)")
             }
-            var headers = try checkedHeaders()
+            var headers = signing(try checkedHeaders(), url: url)
             if isCompressed, stream != nil || data?.isEmpty == false { headers.add("gzip", for: "Content-Encoding") }
             let isTyped = data == nil && !hasSource || !headers.isEmpty && headers[.contentType] != nil
             let type = isTyped ? nil : contentType

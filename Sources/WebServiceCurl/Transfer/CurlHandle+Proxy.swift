@@ -1,0 +1,44 @@
+import CCurl
+import WebServiceCore
+
+extension CurlSession.Proxy {
+    /// A Boolean value that indicates whether libcurl supports TLS to a proxy.
+    static var supportsHTTPS: Bool { ccurl_supports_https_proxies() != 0 }
+}
+
+extension CurlHandle {
+    /// Sets the proxy, and resets all options of an earlier one.
+    func setProxy(_ proxy: CurlSession.Proxy) throws {
+        var account: (user: String?, password: String?, usesDigest: Bool) = (nil, nil, false)
+        if case .authenticated(_, let user, let password, let usesDigest) = proxy {
+            account = (user, password, usesDigest)
+        }
+        // Without `no_proxy`, libcurl reads that of the environment.
+        let isDirect = if case .none = proxy { true } else { false }
+        try check(ccurl_set_string(easy, CURLOPT_PROXY, isDirect ? "" : proxy.address), "the proxy")
+        try check(
+            ccurl_set_string(easy, CURLOPT_NOPROXY, proxy.address == nil ? nil : ""), "the proxy for all hosts")
+        try check(ccurl_set_string(easy, CURLOPT_PROXYUSERNAME, account.user), "the user of the proxy")
+        try check(ccurl_set_string(easy, CURLOPT_PROXYPASSWORD, account.password), "the password of the proxy")
+        let methods = account.usesDigest ? ccurl_auth_digest() : ccurl_auth_basic()
+        try check(ccurl_set_long(easy, CURLOPT_PROXYAUTH, methods), "the authentication of the proxy")
+        // Within a request for an http URL, libcurl would first send an empty body.
+        ccurl_set_long(easy, CURLOPT_HTTPPROXYTUNNEL, account.usesDigest ? 1 : 0)
+    }
+}
+
+extension CurlEngine {
+    /// Returns whether a request may use the connections of others over the same proxy.
+    ///
+    /// libcurl compares the proxies of two requests, but not their credentials.
+    func sharesConnections(of proxy: CurlSession.Proxy?) -> Bool {
+        guard let proxy, proxy.address != nil else { return true }
+        let credentials = proxy.credentials ?? ""
+        // The description has no user and no password. A port can be implicit, so it is ignored.
+        let authority = "\(proxy)".asciiLowercased().split(separator: "/").last ?? ""
+        let host = authority.utf8.first == UInt8(ascii: "[") ? authority : authority.prefix { $0 != ":" }
+        let first = proxyCredentials[String(host)]
+        if first == nil { proxyCredentials[String(host)] = credentials }
+        return first.map { $0 == credentials } ?? true
+    }
+}
