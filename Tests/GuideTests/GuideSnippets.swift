@@ -720,6 +720,16 @@ struct GuideSnippets {
         #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
     }
 
+    @Test("Several requests share the deadline of a scope")
+    func scopes() async throws {
+        let (brewers, orders) = try await service.withDeadline(.seconds(5)) {
+            let brewers = try await service.GET("/brewers").decode([Brewer].self).value
+            return (brewers, try await service.GET("/orders").json().value)
+        }
+        #expect(brewers == [Brewer(name: "Long Trail")])
+        #expect(orders[0]?["name"]?.string == "Long Trail")
+    }
+
     @Test("A cookie jar is read from a file, changed and written")
     func cookieFile() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("webservice-\(UUID().uuidString)")

@@ -35,7 +35,7 @@ final class DownloadRun: Prelude {
             self.task.complete(result.map(\.response))
         }
         task.attach(work)
-        if let deadline = request.options.deadline { task.scheduleDeadline(deadline) }
+        if let deadline = request.options.bodyDeadline { task.scheduleDeadline(deadline) }
     }
 
     private func result() async -> Result<DownloadedFile, any Error> {

@@ -83,7 +83,10 @@ final class ChildExchange: AlarmTarget, InFlightWork {
 extension WebServiceError {
     /// Returns the error of an exchange that exceeded its deadline.
     static func deadline(of request: Request) -> WebServiceError {
-        WebServiceError(
-            .deadline, "the exchange exceeded its deadline of \(request.options.requestDeadline)", request: request)
+        deadline(request.options.requestDeadline, of: request)
+    }
+
+    static func deadline(_ duration: Duration, of request: Request? = nil) -> WebServiceError {
+        WebServiceError(.deadline, "the exchange exceeded its deadline of \(duration)", request: request)
     }
 }

@@ -75,7 +75,8 @@ struct EventConnection: ElementSource {
                     return nil
                 }
                 let delay = max(delays.delay(after: failures, reconnectionTime, service.clock), retryAfter ?? .zero)
-                try await wait.sleep(for: delay)
+                // The next connection is refused after the end of the scope.
+                try await wait.sleep(for: DeadlineScope.current.map { min($0.rest, delay) } ?? delay)
             }
         }
         return nil

@@ -4,7 +4,32 @@ import Foundation
 extension SessionTask {
     /// Sets the duration after which the task fails with ``WebServiceError/Code/deadline``.
     func scheduleDeadline(_ deadline: Duration) {
-        let alarm = context.clock.schedule(after: deadline, self)
+        hold(context.clock.schedule(after: deadline, self))
+    }
+
+    /// Applies the scope in which the task is resumed.
+    ///
+    /// - Throws: ``WebServiceError/Code/deadline`` if the scope has ended.
+    func enterScope(_ start: TaskState.Start) throws(WebServiceError) -> TaskState.Start {
+        guard let scope = DeadlineScope.current, !start.isPassive || type != nil else { return start }
+        shared.withLock { $0.scope = scope }
+        var start = start
+        let rest = scope.rest
+        start.request.options.scopeDeadline = rest
+        guard rest > .zero else {
+            if type == nil { context.begin(.unencoded(start.request)) }
+            throw WebServiceError.deadline(rest, of: type == nil ? start.request : nil)
+        }
+        // A typed request has no request of its own: the exchange may be shared.
+        guard type != nil else { return start }
+        hold(
+            context.clock.schedule(after: rest) { [self] in
+                complete(.failure(WebServiceError.deadline(rest)), isInterrupted: true)
+            })
+        return start
+    }
+
+    private func hold(_ alarm: Alarm) {
         if !shared.withLock({ $0.setAlarm(alarm) }) {
             context.clock.cancel(alarm)
             // The task was cancelled before the service listed it.

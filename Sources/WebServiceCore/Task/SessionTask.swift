@@ -27,7 +27,7 @@ public final class SessionTask: Sendable {
     var service: any PipelineSource { context.service }
 
     /// The type of a typed request.
-    private let type: (any Sendable.Type)?
+    let type: (any Sendable.Type)?
     /// A Boolean value that indicates whether the service lists the task as in flight. `false` for
     /// the requests of a download, because the service lists the download.
     let isListed: Bool

@@ -34,6 +34,8 @@ struct TaskState: Sendable {
     private var isConfigured = false
     /// Provides the result in place of an exchange; `nil` if the task sends its request itself.
     private var source: Source?
+    /// The scope in which the task was resumed, and to which its handlers belong.
+    var scope: DeadlineScope?
     var recordsHandlers = false
     var chain = HandlerChain()
     private var delegateReference: DelegateReference?
@@ -119,10 +121,13 @@ struct TaskState: Sendable {
 
     /// What a task starts at its first resume.
     struct Start: Sendable {
-        let request: Request
+        var request: Request
         /// A Boolean value that indicates whether a setter has changed the request.
         let isConfigured: Bool
         fileprivate(set) var source: Source?
+
+        /// A Boolean value that indicates whether there is no request.
+        var isPassive: Bool { source != nil && request.url == nil }
     }
 
     enum ResumeAction: Sendable {

@@ -72,7 +72,10 @@ extension ServiceCore {
         ) { turn in
             HandlerPool.startImmediately(on: self.clock.work) {
                 if let turn, await !turn.value { return }
-                await self.fly(request, to: endpoint, in: context, place: place, typed)
+                // Tasks of other scopes may wait for the response as well.
+                await DeadlineScope.$current.withValue(nil) {
+                    await self.fly(request, to: endpoint, in: context, place: place, typed)
+                }
             }
         }
         let waiter = RequestRegistry.Waiter(task: task) { delivery in
