@@ -108,9 +108,12 @@ extension SessionTask {
     /// (``PartFile``). ``DownloadPlan`` decides whether the request asks for the remaining bytes.
     private func download(_ options: DownloadOptions) -> TypedTask<DownloadedFile> {
         let outcome = TypedResult<DownloadedFile>()
-        shared.withLock { state in
-            state.setSource { task, start in DownloadRun(task, start.request, options, outcome: outcome).start() }
+        let replaced = shared.withLock { state in
+            state.setSource(isDownload: true) { task, start in
+                DownloadRun(task, start.request, options, outcome: outcome).start()
+            }
         }
+        withExtendedLifetime(replaced) {}
         // The list of exchanges in flight shows the progress.
         return typed(ResponseRules(.any)) { _ in try outcome.value }.onProgress { _ in }
     }

@@ -11,17 +11,18 @@ extension SessionTask {
     ///
     /// - Throws: ``WebServiceError/Code/deadline`` if the scope has ended.
     func enterScope(_ start: TaskState.Start) throws(WebServiceError) -> TaskState.Start {
-        guard let scope = DeadlineScope.current, !start.isPassive || type != nil else { return start }
+        // A passive task has neither a request nor a type.
+        guard let scope = DeadlineScope.current, start.hasRequest || type != nil else { return start }
         shared.withLock { $0.scope = scope }
         var start = start
         let rest = scope.rest
         start.request.options.scopeDeadline = rest
         guard rest > .zero else {
-            if type == nil { context.begin(.unencoded(start.request)) }
-            throw WebServiceError.deadline(rest, of: type == nil ? start.request : nil)
+            if start.hasRequest { context.begin(.unencoded(start.request)) }
+            throw WebServiceError.deadline(rest, of: start.hasRequest ? start.request : nil)
         }
-        // A typed request has no request of its own: the exchange may be shared.
-        guard type != nil else { return start }
+        // The exchange of a typed request may be shared.
+        guard !start.hasRequest else { return start }
         hold(
             context.clock.schedule(after: rest) { [self] in
                 complete(.failure(WebServiceError.deadline(rest)), isInterrupted: true)
