@@ -722,6 +722,41 @@ struct GuideSnippets {
         #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
     }
 
+    @Test("Several requests share the deadline of a scope")
+    func scopes() async throws {
+        let (brewers, orders) = try await service.withDeadline(.seconds(5)) {
+            let brewers = try await service.GET("/brewers").decode([Brewer].self).value
+            return (brewers, try await service.GET("/orders").json().value)
+        }
+        #expect(brewers == [Brewer(name: "Long Trail")])
+        #expect(orders[0]?["name"]?.string == "Long Trail")
+    }
+
+    @Test("Plain requests join and replace equal ones")
+    func plainDuplicates() async throws {
+        let text = "ale"
+        let brewers = try await service.GET("/brewers").setDuplicates(.join).decode([Brewer].self).value
+        let search = service.GET("/search").setQueryParameters(["q": text]).setDuplicates(.replace, key: "search")
+        search.resume()
+        #expect(brewers == [Brewer(name: "Long Trail")])
+        #expect(try await search.data().value.isEmpty == false)
+    }
+
+    @Test("A typed request has options for one call, and is streamed")
+    func typedOutputs() async throws {
+        let list = try await service.perform(
+            BrewersRequest(state: "vermont"),
+            configuring: { request in
+                request.options.attemptTimeout = .seconds(5)
+                request.options.priority = .high
+            }
+        ).onProgress { print($0.bytesReceived) }.value
+        #expect(list == [Brewer(name: "Long Trail")])
+        let log = try await service.sessionTask(request: BrewersRequest(state: "vermont")).stream().value
+        for try await chunk in log.body { print(chunk.count) }
+        #expect(log.status == 200)
+    }
+
     @Test("A cookie jar is read from a file, changed and written")
     func cookieFile() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("webservice-\(UUID().uuidString)")

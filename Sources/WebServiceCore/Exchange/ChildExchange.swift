@@ -15,10 +15,16 @@ final class ChildExchange: AlarmTarget, InFlightWork {
     /// A Boolean value that indicates whether the service lists the exchange, because its parent
     /// may end before it.
     private let isListed: Bool
+    /// A Boolean value that indicates whether the exchange ends at the deadline of its request.
+    private let hasDeadline: Bool
 
     /// - Parameter parent: The identifier of the exchange on whose behalf the request is sent.
-    init(_ service: any PipelineSource, _ request: Request, parent: UInt64?, isListed: Bool = false) {
+    init(
+        _ service: any PipelineSource, _ request: Request, parent: UInt64?, isListed: Bool = false,
+        hasDeadline: Bool = true
+    ) {
         self.isListed = isListed
+        self.hasDeadline = hasDeadline
         context = ExchangeContext(service)
         self.request = request
         context.setParent(parent)
@@ -35,7 +41,7 @@ final class ChildExchange: AlarmTarget, InFlightWork {
         } catch {
             return .failure(error)
         }
-        let alarm = context.clock.schedule(after: request.options.requestDeadline, self)
+        let alarm = hasDeadline ? context.clock.schedule(after: request.options.requestDeadline, self) : nil
         let work: @Sendable () async -> Void = { [self] in
             end(await Result.catching { try await exchange.response(to: request) })
         }
@@ -54,7 +60,7 @@ final class ChildExchange: AlarmTarget, InFlightWork {
             await work()
             result = await first.value
         }
-        context.clock.cancel(alarm)
+        if let alarm { context.clock.cancel(alarm) }
         let observed = ObservedResult(
             result: result, delegate: exchange.stages.delegateReference?.delegate, exchange: context)
         let rejection = observed.rejection()
@@ -83,7 +89,10 @@ final class ChildExchange: AlarmTarget, InFlightWork {
 extension WebServiceError {
     /// Returns the error of an exchange that exceeded its deadline.
     static func deadline(of request: Request) -> WebServiceError {
-        WebServiceError(
-            .deadline, "the exchange exceeded its deadline of \(request.options.requestDeadline)", request: request)
+        deadline(request.options.requestDeadline, of: request)
+    }
+
+    static func deadline(_ duration: Duration, of request: Request? = nil) -> WebServiceError {
+        WebServiceError(.deadline, "the exchange exceeded its deadline of \(duration)", request: request)
     }
 }

@@ -41,7 +41,7 @@ public struct InFlightExchange: Sendable, Identifiable {
     /// The last known progress.
     ///
     /// `nil` before a request is sent and, unless the task has a progress handler, between attempts
-    /// and for a typed request.
+    /// and for a request whose exchange may be shared.
     public let progress: TransferProgress?
 
     init(

@@ -59,7 +59,7 @@ extension ResponseReceiver {
             state.progress.bytesToReceive = length
             return true
         }
-        if begins, let deadline = request?.options.deadline {
+        if begins, let deadline = request?.options.bodyDeadline {
             let start = context?.record.metrics.origin?.instant ?? now
             let rest = deadline - .nanoseconds(Int64(clamping: now - min(start, now)))
             let alarm = clock.schedule(after: max(rest, .zero), self)

@@ -145,6 +145,8 @@ package final class ResponseReceiver: BodyReceiver {
     ///
     /// - Returns: The reply; `nil` if it is abandoned first or the Swift task is cancelled.
     func reply(to task: any DataTask) async -> Reply? {
+        let alarm = attemptAlarm()
+        defer { if let alarm { context?.clock.cancel(alarm) } }
         await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
                 let (resumes, cancels) = state.withLock { $0.wait(for: task, waiter) }
@@ -169,6 +171,18 @@ package final class ResponseReceiver: BodyReceiver {
         let (waiter, task) = state.withLock { $0.abandon() }
         task?.cancel()
         waiter?.resume()
+    }
+
+    /// Sets the alarm that ends the attempt; `nil` if the attempt has no timeout.
+    private func attemptAlarm() -> Alarm? {
+        guard let context, let limit = request?.options.attemptTimeout else { return nil }
+        return context.clock.schedule(after: limit) { [self] in
+            let error = URLError(
+                .timedOut, userInfo: [NSLocalizedDescriptionKey: "the attempt exceeded its attemptTimeout of \(limit)"])
+            let (waiter, task) = state.withLock { $0.set(Reply(result: .failure(error))) }
+            task?.cancel()
+            waiter?.resume()
+        }
     }
 
     private func set(_ reply: Reply) {

@@ -14,6 +14,7 @@ extension Request {
     /// | --- | --- | --- | --- |
     /// | ``timeout`` | 60 s | 60 s | 60 s |
     /// | ``connectTimeout`` | that of the session | that of the session | that of the session |
+    /// | ``attemptTimeout`` | none | none | none |
     /// | ``expectsContinue`` | none | none | none |
     /// | ``deadline`` | 10 min | 10 min for the head | 10 min for each head |
     /// | ``maximumResponseBytes`` | 100 MiB | none | none |
@@ -21,12 +22,28 @@ extension Request {
     /// The limits of a service replace these defaults, but not the absence of a limit: its maximum
     /// size does not apply to its streams and downloads, and its deadline only to their heads. Set
     /// on the request or the task of a stream or a download, both apply to the whole.
+    ///
+    /// Three of them limit the duration of an exchange: ``timeout`` a wait for bytes,
+    /// ``attemptTimeout`` one sending of the request, and ``deadline`` the whole, with all attempts
+    /// and the pauses between them. ``WebService/withDeadline(_:isolation:_:)`` shortens the
+    /// deadlines of all requests in a scope.
     public struct Options: Sendable {
         /// The idle timeout: the longest time that the transport waits for the next bytes.
         ///
-        /// The task fails with `URLError.timedOut` when it expires. Defaults to `nil`: 60 seconds,
-        /// as in Foundation.
+        /// The session measures it, and each byte starts it again, so it does not limit the
+        /// duration of a response; see ``attemptTimeout``. The task fails with `URLError.timedOut`
+        /// when it expires. Defaults to `nil`: 60 seconds, as in Foundation.
         public var timeout: Duration?
+
+        /// The longest duration of one attempt, until the end of its response or the head of a
+        /// stream or a download.
+        ///
+        /// Each time that the request is sent is an attempt: at first, by a retry, after a refresh
+        /// of credentials, and to the target of a redirect. The library's clock measures it over
+        /// every session, without the time that interceptors take. When it expires, the attempt is
+        /// cancelled and fails with `URLError.timedOut`, which ``RetryPolicy`` retries. Defaults to
+        /// `nil`: none.
+        public var attemptTimeout: Duration?
 
         /// The timeout for connecting, including name resolution and TLS.
         ///
@@ -57,7 +74,7 @@ extension Request {
         /// Defaults to `false`.
         public var compressesBody = false
 
-        /// The deadline: the longest duration of the whole exchange.
+        /// The deadline: the longest duration of the whole exchange, with all its attempts.
         ///
         /// The library's clock measures it from `resume()` to the last byte, including retries and
         /// redirects, regardless of the transport. The task fails with
@@ -106,6 +123,8 @@ extension Request {
         /// The limits of the service, for requests that set none.
         fileprivate var serviceDeadline: Duration?
         fileprivate var serviceMaximum: Int?
+        /// The duration from `resume()` to the end of the scope of the request.
+        var scopeDeadline: Duration?
         /// A Boolean value that indicates whether the body is a stream or a download, for which the
         /// limits of the service do not apply.
         var isStreamed = false
@@ -134,11 +153,25 @@ extension Request.Options {
         return options
     }
 
+    /// A Boolean value that indicates whether no duration is zero or negative.
+    var hasPositiveDurations: Bool {
+        [timeout, attemptTimeout, connectTimeout, deadline].allSatisfy { $0.map { $0 > .zero } ?? true }
+    }
+
     /// The idle timeout that applies.
     var idleTimeout: Duration { timeout ?? .seconds(60) }
 
     /// The deadline of a request, and of the head of a stream.
-    var requestDeadline: Duration { deadline ?? serviceDeadline ?? .seconds(600) }
+    var requestDeadline: Duration {
+        let deadline = deadline ?? serviceDeadline ?? .seconds(600)
+        return scopeDeadline.map { min($0, deadline) } ?? deadline
+    }
+
+    /// The deadline of the body of a stream, and of a download.
+    var bodyDeadline: Duration? {
+        guard let scopeDeadline else { return deadline }
+        return deadline.map { min($0, scopeDeadline) } ?? scopeDeadline
+    }
 
     /// The maximum size of the body that applies.
     package var bodyMaximum: Int { maximumResponseBytes ?? (isStreamed ? .max : serviceMaximum ?? 100 << 20) }

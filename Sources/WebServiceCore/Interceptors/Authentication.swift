@@ -198,6 +198,9 @@ public final class Authentication: Interceptor {
         }
     }
 
+    /// The number of calls of ``clear()``, which separates the accounts.
+    var logOuts: Int { flight.ticket.account }
+
     /// The number of requests that wait for a refresh.
     var parkedRequests: Int { flight.waiting }
 

@@ -112,7 +112,8 @@ final class RefreshFlight: Sendable {
         }
         let task = Task(executorPreference: clock.executor) { [self] in
             do {
-                let credential = try await refresh()
+                // Other requests wait for the refresh as well.
+                let credential = try await DeadlineScope.$current.withValue(nil) { try await refresh() }
                 clock.cancel(alarm)
                 land(flight, .success(credential), at: clock.now)
             } catch {

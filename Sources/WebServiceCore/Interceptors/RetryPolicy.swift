@@ -24,15 +24,16 @@ import FoundationNetworking
 /// | value | bounds | error |
 /// | --- | --- | --- |
 /// | ``Request/Options/timeout`` | each wait for bytes in an attempt | `URLError.timedOut` |
-/// | ``attemptTimeout`` | one attempt | `URLError.timedOut` |
+/// | ``Request/Options/attemptTimeout`` | one attempt | `URLError.timedOut` |
 /// | ``budget`` | the start of the last attempt | that of the last attempt |
 /// | ``Request/Options/deadline`` | the call | ``WebServiceError/Code/deadline`` |
 ///
 /// After a timeout, a retry is made only if a pause and another timeout fit into ``budget``, and,
-/// if the request or its service sets ``Request/Options/timeout``, into that timeout multiplied by
-/// ``maximumAttempts``. So a server that does not respond delays a request with a timeout of 0.5
-/// seconds by at most 1.5 seconds, including the pauses. ``Request/Options/connectTimeout`` has no
-/// such bound, because its error is `URLError.cannotConnectToHost`, as for a refused connection.
+/// if the request or its service sets ``Request/Options/timeout`` and no
+/// ``Request/Options/attemptTimeout``, into that timeout multiplied by ``maximumAttempts``. So a
+/// server that does not respond delays a request with a timeout of 0.5 seconds by at most 1.5
+/// seconds, including the pauses. ``Request/Options/connectTimeout`` has no such bound, because its
+/// error is `URLError.cannotConnectToHost`, as for a refused connection.
 public struct RetryPolicy: Interceptor {
     /// The maximum number of attempts, including the first. Values below 1 count as 1.
     public var maximumAttempts: Int
@@ -43,12 +44,6 @@ public struct RetryPolicy: Interceptor {
     /// The duration from the start after which no further attempt starts. An attempt in progress
     /// continues.
     public var budget: Duration
-    /// The maximum duration of one attempt, until its response or the head of a stream; `nil` for
-    /// none.
-    ///
-    /// It includes the interceptors after the policy, and redirects. The attempt then fails with
-    /// `URLError.timedOut`.
-    public var attemptTimeout: Duration?
     /// The status codes after which a request is sent again.
     public var statuses: Set<Int>
     /// A predicate for additional responses after which a request is sent again; `nil` for none.
@@ -84,7 +79,6 @@ public struct RetryPolicy: Interceptor {
     ///   - budget: The duration from the start after which no further attempt starts. A pause that
     ///     does not fit into it, or into the deadline of the request, prevents a retry. Defaults to
     ///     60 seconds.
-    ///   - attemptTimeout: The maximum duration of one attempt. Defaults to `nil`, none.
     ///   - statuses: The status codes after which a request is sent again.
     ///   - retriesResponse: A predicate for additional responses after which a request is sent
     ///     again. Called in the background. Defaults to `nil`, no such predicate.
@@ -102,7 +96,6 @@ public struct RetryPolicy: Interceptor {
         baseDelay: Duration = .milliseconds(500),
         maximumDelay: Duration = .seconds(20),
         budget: Duration = .seconds(60),
-        attemptTimeout: Duration? = nil,
         statuses: Set<Int> = RetryPolicy.defaultStatuses,
         retriesResponse: (@Sendable (Response) -> Bool)? = nil,
         errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes,
@@ -115,7 +108,6 @@ public struct RetryPolicy: Interceptor {
         self.baseDelay = baseDelay
         self.maximumDelay = maximumDelay
         self.budget = budget
-        self.attemptTimeout = attemptTimeout
         self.statuses = statuses
         self.retriesResponse = retriesResponse
         self.errorCodes = errorCodes
@@ -134,7 +126,7 @@ public struct RetryPolicy: Interceptor {
         var attempt = 1
         while true {
             let result: Result<Response, any Error>
-            do { result = .success(try await send(request, next, clock)) } catch { result = .failure(error) }
+            do { result = .success(try await next(request)) } catch { result = .failure(error) }
             guard let reason = reason(toRetry: result) else { return try result.get() }
             let spent = Duration.nanoseconds(Int64(clamping: clock.now - start))
             let retryAfter = (try? result.get())?.header(.retryAfter)  // an error has no header fields
@@ -156,14 +148,6 @@ public struct RetryPolicy: Interceptor {
         }
     }
 
-    private func send(_ request: Request, _ next: Next, _ clock: TaskClock) async throws -> Response {
-        guard let attemptTimeout else { return try await next(request) }
-        guard let response = try await clock.value(within: attemptTimeout, of: { try await next(request) }) else {
-            throw URLError(.timedOut)
-        }
-        return response
-    }
-
     /// The duration from the start within which a retry has to start.
     private struct Limit {
         var duration: Duration
@@ -172,8 +156,9 @@ public struct RetryPolicy: Interceptor {
 
         init(_ duration: Duration, _ request: Request, _ result: Result<Response, any Error>, attempts: Int) {
             self.duration = duration
+            // With a timeout of the attempt, each attempt has its full time.
             guard case .failure(let error as URLError) = result, error.code == .timedOut,
-                let timeout = request.options.timeout
+                request.options.attemptTimeout == nil, let timeout = request.options.timeout
             else { return }
             // A caller who sets a timeout does not expect to wait much longer.
             self.duration = min(duration, .clamping(seconds: timeout.inSeconds * Double(max(attempts, 1))))
@@ -275,15 +260,14 @@ extension Interceptor where Self == RetryPolicy {
     /// The parameters and their defaults are those of the initializer of ``RetryPolicy``.
     public static func retry(
         maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), maximumDelay: Duration = .seconds(20),
-        budget: Duration = .seconds(60), attemptTimeout: Duration? = nil,
-        statuses: Set<Int> = RetryPolicy.defaultStatuses,
+        budget: Duration = .seconds(60), statuses: Set<Int> = RetryPolicy.defaultStatuses,
         errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes, retriesAnyMethod: Bool = false,
         retryBudget: RetryPolicy.Budget? = nil, retriesResponse: (@Sendable (Response) -> Bool)? = nil,
         retriesError: (@Sendable (any Error) -> Bool)? = nil
     ) -> RetryPolicy {
         RetryPolicy(
             maximumAttempts: maximumAttempts, baseDelay: baseDelay, maximumDelay: maximumDelay, budget: budget,
-            attemptTimeout: attemptTimeout, statuses: statuses, retriesResponse: retriesResponse,
+            statuses: statuses, retriesResponse: retriesResponse,
             errorCodes: errorCodes, retriesError: retriesError,
             retriesAnyMethod: retriesAnyMethod, retryBudget: retryBudget)
     }

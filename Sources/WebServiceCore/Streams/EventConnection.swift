@@ -86,7 +86,8 @@ struct EventConnection: ElementSource {
                 let retryAfter = (error as? WebServiceError)?.retryAfter(now: service.clock.date) ?? .zero
                 let delay = max(delays.delay(after: failures, reconnectionTime, service.clock), retryAfter)
                 status.set(.waiting(delay, after: error))
-                try await wait.sleep(for: delay)
+                // The next connection is refused after the end of the scope.
+                try await wait.sleep(for: DeadlineScope.current.map { min($0.rest, delay) } ?? delay)
             }
         }
         return nil

@@ -4,7 +4,33 @@ import Foundation
 extension SessionTask {
     /// Sets the duration after which the task fails with ``WebServiceError/Code/deadline``.
     func scheduleDeadline(_ deadline: Duration) {
-        let alarm = context.clock.schedule(after: deadline, self)
+        hold(context.clock.schedule(after: deadline, self))
+    }
+
+    /// Applies the scope in which the task is resumed.
+    ///
+    /// - Throws: ``WebServiceError/Code/deadline`` if the scope has ended.
+    func enterScope(_ start: TaskState.Start) throws(WebServiceError) -> TaskState.Start {
+        // A passive task has neither a request nor a type.
+        guard let scope = DeadlineScope.current, start.hasRequest || type != nil else { return start }
+        shared.withLock { $0.scope = scope }
+        var start = start
+        let rest = scope.rest
+        start.request.options.scopeDeadline = rest
+        guard rest > .zero else {
+            if start.hasRequest { context.begin(.unencoded(start.request)) }
+            throw WebServiceError.deadline(rest, of: start.hasRequest ? start.request : nil)
+        }
+        // The exchange of a typed request may be shared.
+        guard !start.hasRequest else { return start }
+        hold(
+            context.clock.schedule(after: rest) { [self] in
+                complete(.failure(WebServiceError.deadline(rest)), isInterrupted: true)
+            })
+        return start
+    }
+
+    private func hold(_ alarm: Alarm) {
         if !shared.withLock({ $0.setAlarm(alarm) }) {
             context.clock.cancel(alarm)
             // The task was cancelled before the service listed it.

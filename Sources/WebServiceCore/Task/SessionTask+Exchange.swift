@@ -10,6 +10,7 @@ extension SessionTask {
     /// handler pool.
     func start(_ start: TaskState.Start) {
         do throws(WebServiceError) {
+            let start = try enterScope(start)
             if let source = start.source {
                 context.begin()
                 if isListed { _ = try service.begin(self, isRetained: true) }
@@ -33,9 +34,12 @@ extension SessionTask {
             self.start(start)
             return false
         }
-        let request = start.request
+        let request: Request
         let exchange: Exchange
-        do throws(WebServiceError) { exchange = try makeExchange(for: request) } catch {
+        do throws(WebServiceError) {
+            request = try enterScope(start).request
+            exchange = try makeExchange(for: request)
+        } catch {
             complete(.failure(error))
             return false
         }

@@ -52,11 +52,16 @@ extension SessionTask {
     /// - Returns: Whether all handlers have run.
     @discardableResult
     func runHandlers(isAwaiting: Bool = false) async -> Bool {
-        let (context, track, step) = shared.withLock { state in
+        let (context, track, step, scope) = shared.withLock { state in
             let track = state.chain.pickUp()
-            return (Context(state, self.context), track, state.nextStep(on: track))
+            return (Context(state, self.context), track, state.nextStep(on: track), state.scope)
         }
-        return await runHandlers(from: step, on: track, context, isAwaiting: isAwaiting)
+        guard scope !== DeadlineScope.current else {
+            return await runHandlers(from: step, on: track, context, isAwaiting: isAwaiting)
+        }
+        return await DeadlineScope.$current.withValue(scope) {
+            await runHandlers(from: step, on: track, context, isAwaiting: isAwaiting)
+        }
     }
 
     private func runHandlers(

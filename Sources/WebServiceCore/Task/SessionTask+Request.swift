@@ -155,6 +155,12 @@ extension SessionTask {
         setting { $0.options.timeout = timeout }
     }
 
+    /// Sets ``Request/Options/attemptTimeout``.
+    @discardableResult
+    public func setAttemptTimeout(_ timeout: Duration) -> Self {
+        setting { $0.options.attemptTimeout = timeout }
+    }
+
     /// Sets ``Request/Options/deadline``.
     @discardableResult
     public func setDeadline(_ deadline: Duration) -> Self {

@@ -27,7 +27,7 @@ public final class SessionTask: Sendable {
     var service: any PipelineSource { context.service }
 
     /// The type of a typed request.
-    private let type: (any Sendable.Type)?
+    let type: (any Sendable.Type)?
     /// A Boolean value that indicates whether the service lists the task as in flight. `false` for
     /// the requests of a download, because the service lists the download.
     let isListed: Bool
@@ -58,7 +58,7 @@ public final class SessionTask: Sendable {
             guard start.isConfigured else { return source(task) }
             let message =
                 "the task of a typed request cannot change the request; set its options in request(for:) "
-                + "or those of the service"
+                + "or with the parameter configuring of perform"
             task.complete(.failure(WebServiceError(.encoding, message)))
         }
     }
@@ -134,8 +134,9 @@ public final class SessionTask: Sendable {
     /// No further request is sent and no further handler starts. This applies to the first request,
     /// which may wait for a body provider or an interceptor, and to retries and redirects.
     /// ``state`` is `.suspended`. A request in flight continues, and so does the deadline, which
-    /// ends the exchange; ``cancel()`` ends the suspension. For a typed request, whose exchange may
-    /// be shared with other tasks, only the handlers are suspended.
+    /// ends the exchange; ``cancel()`` ends the suspension. For a typed request and after
+    /// ``setDuplicates(_:key:)``, the exchange may be shared with other tasks, so only the handlers
+    /// are suspended.
     @discardableResult
     public func suspend() -> Self {
         shared.withLock { state in
@@ -180,10 +181,14 @@ extension SessionTask: InFlightWork {
     var workID: ObjectIdentifier { context.workID }
 
     var snapshot: InFlightExchange? {
-        let (unsent, state, hasSource) = shared.withLock { ($0.unsent?.request, $0.dataTaskState, $0.hasSource) }
+        let (unsent, state, isDownload, hasSource) = shared.withLock {
+            ($0.unsent?.request, $0.dataTaskState, $0.isDownload, $0.hasSource)
+        }
         let request = unsent ?? context.record.request
         let kind: InFlightExchange.Kind =
-            if hasSource { type == nil ? .download : .typedRequest } else if context.isStreamed { .stream } else {
+            if isDownload { .download } else if hasSource, type != nil { .typedRequest } else if context.isStreamed {
+                .stream
+            } else {
                 request?.isUpload == true ? .upload : .request
             }
         return InFlightExchange(

@@ -34,6 +34,10 @@ struct TaskState: Sendable {
     private var isConfigured = false
     /// Provides the result in place of an exchange; `nil` if the task sends its request itself.
     private var source: Source?
+    /// A Boolean value that indicates whether the source is a download.
+    private(set) var isDownload = false
+    /// The scope in which the task was resumed, and to which its handlers belong.
+    var scope: DeadlineScope?
     var recordsHandlers = false
     var chain = HandlerChain()
     private var delegateReference: DelegateReference?
@@ -113,16 +117,23 @@ struct TaskState: Sendable {
     // MARK: Resume and suspend
 
     /// Sets what provides the result. Has no effect after the task was resumed.
-    mutating func setSource(_ source: @escaping Source) {
-        if case .created = phase { self.source = source }
+    ///
+    /// - Returns: What it replaces, to be released outside the lock.
+    mutating func setSource(isDownload: Bool = false, _ source: @escaping Source) -> Source? {
+        guard case .created = phase else { return nil }
+        defer { (self.source, self.isDownload) = (source, isDownload) }
+        return self.source
     }
 
     /// What a task starts at its first resume.
     struct Start: Sendable {
-        let request: Request
+        var request: Request
         /// A Boolean value that indicates whether a setter has changed the request.
         let isConfigured: Bool
         fileprivate(set) var source: Source?
+
+        /// A Boolean value that indicates whether the task has a request of its own.
+        var hasRequest: Bool { source == nil || request.url != nil }
     }
 
     enum ResumeAction: Sendable {

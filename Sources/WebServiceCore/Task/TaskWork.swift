@@ -85,11 +85,12 @@ extension SessionTask {
         _ work: @escaping @Sendable (TaskWork) async throws -> (value: Value, response: Response)
     ) -> TypedTask<Value> {
         let outcome = TypedResult<Value>()
-        shared.withLock { state in
-            state.setSource { task, start in
+        let replaced = shared.withLock { state in
+            state.setSource(isDownload: true) { task, start in
                 WorkRun().start(TaskWork(task: task, request: start.request), outcome, work)
             }
         }
+        withExtendedLifetime(replaced) {}
         // The list of exchanges in flight shows the progress.
         return typed(ResponseRules(.any)) { _ in try outcome.value }.onProgress { _ in }
     }
@@ -120,7 +121,7 @@ private final class WorkRun: Prelude {
                 outcome.set(result.map(\.value))
                 task.complete(result.map(\.response))
             })
-        if let deadline = request.options.deadline { task.scheduleDeadline(deadline) }
+        if let deadline = request.options.bodyDeadline { task.scheduleDeadline(deadline) }
     }
 
     func end() {}

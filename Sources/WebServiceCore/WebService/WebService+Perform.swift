@@ -28,12 +28,38 @@ extension WebService {
     public func perform<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
+        task(request, key, duplicates, configure: nil)
+    }
+
+    /// Creates a task for a typed request with options for this call; see
+    /// `perform(_:key:duplicates:)`.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - key: See `perform(_:key:duplicates:)`.
+    ///   - duplicates: See `perform(_:key:duplicates:)`. Tasks that join share the exchange, and
+    ///     the options, of the call that started it.
+    ///   - configure: Changes each ``Request`` that the endpoint sends for this call, after
+    ///     `request(for:)`: its timeouts, priority, tags or header fields. Called in the
+    ///     background.
+    @_disfavoredOverload  // a trailing closure is the completion handler
+    public func perform<Request: ServiceRequest>(
+        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
+        configuring configure: @escaping @Sendable (_ request: inout WebServiceCore.Request) -> Void
+    ) -> TypedTask<Request.Output> {
+        task(request, key, duplicates, configure: configure)
+    }
+
+    private func task<Request: ServiceRequest>(
+        _ request: Request, _ key: (any Hashable & Sendable)?, _ duplicates: DuplicateMode,
+        configure: (@Sendable (inout WebServiceCore.Request) -> Void)?
+    ) -> TypedTask<Request.Output> {
         let outcome = TypedResult<Request.Output>()
         return TypedTask(core, providing: outcome, type: Request.self, owner: TaskOwner(self)) { [core] task in
             let id = core.observe(task, Request.self)
             core.begin(
                 request, id: id, core.configuration.typed, key: key.map(RequestKey.init), duplicates: duplicates,
-                task: task, outcome: outcome)
+                configure: configure, task: task, outcome: outcome)
         }
     }
 }
@@ -54,25 +80,31 @@ extension ServiceCore {
     ///
     /// - Parameters:
     ///   - id: The identifier of the request (``observe(_:_:)``).
+    ///   - configure: Changes the requests of the endpoint; `nil` for no change.
     ///   - otherwise: Handles a failed flight in place of the task; `nil` for none.
     func begin<Request: ServiceRequest>(
         _ request: Request, id: UInt64, _ typed: TypedConfiguration, key: RequestKey?, duplicates: DuplicateMode,
-        task: SessionTask, outcome: TypedResult<Request.Output>,
-        otherwise: (@Sendable (RequestRegistry.Delivery) -> Void)? = nil
+        configure: (@Sendable (inout WebServiceCore.Request) -> Void)? = nil, task: SessionTask,
+        outcome: TypedResult<Request.Output>, otherwise: (@Sendable (RequestRegistry.Delivery) -> Void)? = nil
     ) {
-        guard let endpoint = typed.endpoints.first(where: { $0.supports(request) }) else {
+        let shared = request as? SharedRequest
+        let endpoints = shared == nil ? typed.endpoints : [SharedEndpoint()]
+        guard let endpoint = endpoints.first(where: { $0.supports(request) }) else {
             task.complete(.failure(WebServiceError(.noEndpoint, "no endpoint supports \(Request.self)")))
             return
         }
         let place = typed.place(of: request)
         let recorder = FlightRecorder(task.context)
-        let context = EndpointContext(id: id, core: self, flight: recorder)
+        let context = EndpointContext(id: id, core: self, flight: recorder, configure: configure)
         let flight = RequestRegistry.Flight(
             id: context.id, request, key: key, account: typed.storageAccount, storageKey: place?.key
         ) { turn in
             HandlerPool.startImmediately(on: self.clock.work) {
                 if let turn, await !turn.value { return }
-                await self.fly(request, to: endpoint, in: context, place: place, typed)
+                // Tasks of other scopes may wait for the response as well.
+                await DeadlineScope.$current.withValue(nil) {
+                    await self.fly(request, to: endpoint, in: context, place: place, typed)
+                }
             }
         }
         let waiter = RequestRegistry.Waiter(task: task) { delivery in
@@ -91,8 +123,8 @@ extension ServiceCore {
             task.context.record(.joined, related: id)
             task.attach(RequestRegistry.Ticket(registry: registry, flight: id, waiter: flight.id))
         case .duplicate:
-            let message =
-                "\(key == nil ? "an equal request" : "a request with the same key") is in flight: \(Request.self)"
+            let name = shared?.summary ?? "\(Request.self)"
+            let message = "\(key == nil ? "an equal request" : "a request with the same key") is in flight: \(name)"
             task.complete(.failure(WebServiceError(.duplicateRequest, message)))
         }
     }

@@ -1,5 +1,6 @@
-/// Lookup and cancellation of the typed requests in flight. Requests and keys are compared by `==`
-/// among values of the same type; types are compared by identity.
+/// Lookup and cancellation of the typed requests in flight, and of the tasks with
+/// ``SessionTask/setDuplicates(_:key:)``, which are found by their keys. Requests and keys are
+/// compared by `==` among values of the same type; types are compared by identity.
 ///
 /// A cancelled request ends with `URLError.cancelled`. If several tasks wait for one response, all
 /// of them end.

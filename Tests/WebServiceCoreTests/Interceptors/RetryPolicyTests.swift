@@ -116,7 +116,8 @@ struct RetryPolicyTests {
         let clock = ManualTimekeeper()
         let session = HandSession()
         let service = WebService.make(session, timekeeper: clock)
-        var policy = RetryPolicy(maximumAttempts: 2, attemptTimeout: .seconds(3))
+        service.options.attemptTimeout = .seconds(3)
+        var policy = RetryPolicy(maximumAttempts: 2)
         policy.timekeeper = TestTimekeeper(clock, pause: { _ in })
         service.interceptors = [policy]
         let task = service.GET("/x").string().resume()
@@ -133,6 +134,18 @@ struct RetryPolicyTests {
         }
         let error = await #expect(throws: URLError.self) { try await silent.value }
         #expect(error?.code == .timedOut)
+        #expect(error?.localizedDescription.contains("attemptTimeout of 3.0 seconds") == true)
+    }
+
+    @Test("With a timeout of the attempt, each of the attempts is made", .covers("C-410"))
+    func attemptTimeoutAndTimeout() async {
+        for (attemptTimeout, count) in [(Duration.seconds(9), 3), (nil, 1)] {
+            let run = await run([.error(.timedOut)], policy(Collected())) {
+                $0.options.timeout = .seconds(59.8)
+                $0.options.attemptTimeout = attemptTimeout
+            }
+            #expect(run.session.sent.count == count)
+        }
     }
 
     @Test("A pause is whole microseconds, so that the timeline is readable")

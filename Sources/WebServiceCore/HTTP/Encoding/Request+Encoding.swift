@@ -52,11 +52,9 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(
                     .invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
             }
-            guard
-                [options.timeout, options.deadline, options.connectTimeout].allSatisfy({ $0.map { $0 > .zero } ?? true }
-                )
-            else {
-                throw WebServiceError(.encoding, "timeout, connectTimeout and deadline must be greater than zero")
+            guard options.hasPositiveDurations else {
+                throw WebServiceError(
+                    .encoding, "timeout, attemptTimeout, connectTimeout and deadline must be greater than zero")
             }
             let url = try encodeURL(urlParameters)
             let isCompressed = options.compressesBody && headers["Content-Encoding"] == nil

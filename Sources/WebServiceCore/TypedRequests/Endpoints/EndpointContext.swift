@@ -12,6 +12,8 @@ public struct EndpointContext: Sendable {
 
     let core: ServiceCore
     let flight: FlightRecorder
+    /// Changes the requests of one call of `perform`; `nil` for no change.
+    let configure: (@Sendable (inout Request) -> Void)?
 
     /// Sends a request through the pipeline of the service, which applies interceptors, the
     /// delegate, cookies and timeouts.
@@ -23,7 +25,14 @@ public struct EndpointContext: Sendable {
     /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
     ///   `URLError.cancelled` if the request is cancelled.
     public func send(_ request: Request, over session: (any Session)? = nil) async throws -> Response {
-        let exchange = ChildExchange(session.map(core.with) ?? core, request, parent: id)
+        try await send(request, over: session, hasDeadline: true)
+    }
+
+    func send(_ request: Request, over session: (any Session)?, hasDeadline: Bool) async throws -> Response {
+        var request = request
+        configure?(&request)
+        let exchange = ChildExchange(
+            session.map(core.with) ?? core, request, parent: id, hasDeadline: hasDeadline)
         exchange.context.forwardProgress { [starter = flight.starter] in starter.report($0) }
         let result = await exchange.result()
         flight.record(exchange, result)

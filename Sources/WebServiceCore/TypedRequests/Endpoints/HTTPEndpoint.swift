@@ -17,7 +17,7 @@ import FoundationNetworking
 public struct HTTPEndpoint: ServiceEndpoint {
     /// A Boolean value that indicates whether the requests of this endpoint count as activity.
     public let countsAsActivity: Bool
-    private let session: (any Session)?
+    let session: (any Session)?
     private let isServed: @Sendable (any HTTPServiceRequest) -> Bool
 
     /// - Parameters:

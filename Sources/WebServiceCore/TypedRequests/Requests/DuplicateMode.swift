@@ -3,6 +3,9 @@
 /// Requests with a key are equal if their keys are equal. A request without a key is equal to
 /// requests of the same type and value, with or without a key.
 ///
+/// Tasks of plain requests are compared after ``SessionTask/setDuplicates(_:key:)``, which defines
+/// when they are equal.
+///
 /// The lookup and the decision are atomic: if two threads start equal requests, one of them is
 /// first. A request that is not `Hashable` and has no key is not equal to any other. Requests
 /// started for different accounts (``WebService/storageAccount``) are never equal.

@@ -39,9 +39,11 @@ extension WebService {
     ///   - maximumAge: The maximum age of a stored value. Defaults to `nil`: any age.
     ///   - key: See `perform(_:key:duplicates:)`.
     ///   - duplicates: See `perform(_:key:duplicates:)`.
+    ///   - configure: See `perform(_:key:duplicates:)`. Has no effect on a stored value.
     public func perform<Request: StorableRequest>(
         _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
-        key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
+        key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
+        configuring configure: (@Sendable (_ request: inout WebServiceCore.Request) -> Void)? = nil
     ) -> TypedTask<Request.Output> {
         if fetchPolicy == .cacheOnly { return stored(request, maximumAge: maximumAge).map(\.value) }
         let core = core
@@ -62,8 +64,9 @@ extension WebService {
                 task.attach(work)
             }
             core.begin(
-                request, id: id, typed, key: key.map(RequestKey.init), duplicates: duplicates, task: task,
-                outcome: outcome, otherwise: fetchPolicy == .serverElseCache ? otherwise : nil
+                request, id: id, typed, key: key.map(RequestKey.init), duplicates: duplicates,
+                configure: configure, task: task, outcome: outcome,
+                otherwise: fetchPolicy == .serverElseCache ? otherwise : nil
             )
         }
     }

@@ -23,7 +23,8 @@ import FoundationNetworking
 /// }
 /// ```
 public protocol HTTPServiceRequest: ServiceRequest {
-    /// Returns the request to send. Called once per execution, in the background.
+    /// Returns the request to send. Called once per execution, in the background, or by
+    /// ``WebService/sessionTask(request:)-(Typed)``.
     ///
     /// - Parameter service: The service that sends the request; it provides the base URL.
     /// - Throws: An error in the parameters. It becomes the error of the task, and no request is

@@ -181,11 +181,11 @@ final class RequestRegistry: Sendable {
         }
     }
 
-    /// Cancels everything in flight when the service is deallocated. A task that is resumed later
-    /// is not affected, so that a request of a temporary service can be awaited.
+    /// Cancels the typed requests in flight when the service is deallocated. A task that is resumed
+    /// later is not affected, so that a request of a temporary service can be awaited.
     func close() {
         let reads = state.withLock { $0.reads }
-        cancel { _ in true }
+        cancel { $0.type != SharedRequest.self }
         for read in reads.values { read.cancel() }
     }
 

@@ -1,0 +1,152 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension SessionTask {
+    /// Sets the handling of an equal request in flight, as the parameters of
+    /// `perform(_:key:duplicates:)` do for a typed request.
+    ///
+    /// ```swift
+    /// let brewers = try await service.GET("/brewers").setDuplicates(.join).decode([Brewer].self).value
+    /// ```
+    /// The request is compared when the task is resumed, with the tasks of the service for which
+    /// this method was called and which are in flight, and by its key also with typed requests.
+    /// Without a key, requests are equal if they have the same method, URL, body and header fields
+    /// (apart from `traceparent`, `tracestate` and `baggage`), the same
+    /// ``Request/Options/cachePolicy`` and ``Request/Options/shouldHandleCookies``, and no
+    /// ``Authentication`` was cleared between them. A body that is a file, a stream, a form with
+    /// files or provided by a closure is equal to no other.
+    ///
+    /// - Tasks that join share one exchange: it has the request and options of the task that
+    ///   started it, and reports its progress to that task. Every task has its own deadline, rules
+    ///   and handlers, and ends once. ``suspend()`` suspends only the handlers.
+    /// - ``WebService/cancelRequests(key:)`` and similar methods find these tasks as well.
+    ///
+    /// A stream fails with ``WebServiceError/Code/encoding``, because its body has one reader. Has
+    /// no effect on downloads, and must be called before ``resume()``.
+    ///
+    /// - Parameters:
+    ///   - mode: The handling.
+    ///   - key: Identifies the request in place of its content. Defaults to `nil`.
+    @discardableResult
+    public func setDuplicates(_ mode: DuplicateMode, key: (any Hashable & Sendable)? = nil) -> Self {
+        let endpoint = service as? SessionService
+        // Other services send no requests.
+        guard let core = endpoint?.core ?? service as? ServiceCore else { return self }
+        let key = key.map(RequestKey.init)
+        let replaced = shared.withLock { state in
+            state.isDownload
+                ? nil
+                : state.setSource { task, start in
+                    core.begin(start.request, over: endpoint?.session, key: key, duplicates: mode, task: task)
+                }
+        }
+        withExtendedLifetime(replaced) {}
+        return self
+    }
+}
+
+extension ServiceCore {
+    /// Starts a request that is compared with others, at the first resume of its task.
+    fileprivate func begin(
+        _ request: Request, over session: (any Session)?, key: RequestKey?, duplicates: DuplicateMode,
+        task: SessionTask
+    ) {
+        task.context.begin(.unencoded(request))
+        let (stages, id) = (stages, ExchangeContext.makeID())
+        task.observe(stages.delegateReference)
+        task.context.observe(by: stages.observers, request, id: id)
+        let shared: SharedRequest
+        do {
+            guard !task.context.isStreamed else {
+                throw WebServiceError(.encoding, "a stream cannot be shared; remove setDuplicates")
+            }
+            shared = try SharedRequest(request, over: session, id: id, stages.interceptors)
+        } catch {
+            task.complete(.failure(error))
+            return
+        }
+        task.scheduleDeadline(request.options.requestDeadline)
+        begin(
+            shared, id: id, configuration.typed, key: key, duplicates: duplicates, task: task,
+            outcome: TypedResult<Response>())
+    }
+}
+
+/// A plain request in the form in which the registry compares it and several tasks share it.
+struct SharedRequest: ServiceRequest, Hashable {
+    typealias Output = Response
+
+    /// What makes requests equal.
+    private struct Identity: Hashable {
+        let method: Request.Method
+        let url: String
+        let headers: [String: [String]]
+        let body: Data?
+        let contentType: String?
+        let handlesCookies: Bool
+        let cachePolicy: UInt
+        /// The numbers of log-outs of each authentication.
+        let accounts: [Int]
+        /// The identifier of a request that is equal to no other.
+        let unique: UInt64?
+    }
+
+    let request: Request
+    /// The session of the endpoint; `nil` for that of the service.
+    fileprivate let session: (any Session)?
+    /// The method and the URL without its query: safe for errors.
+    let summary: String
+    private let identity: Identity
+
+    /// - Parameter id: The identifier of the exchange.
+    init(
+        _ request: Request, over session: (any Session)?, id: UInt64, _ interceptors: [any Interceptor]
+    ) throws(WebServiceError) {
+        let encoded = try request.encode()
+        self.request = request
+        self.session = session
+        summary = encoded.summary
+        let isComparable = encoded.bodySource == nil && encoded.bodyLength != nil && encoded.stream == nil
+        let fields = encoded.headers.lazy.map { (name: $0.name.lowercased(), value: $0.value) }
+            .filter { !["traceparent", "tracestate", "baggage"].contains($0.name) }
+        identity = Identity(
+            method: request.method, url: encoded.url,
+            headers: Dictionary(grouping: fields, by: \.name).mapValues { $0.map(\.value) }, body: encoded.body,
+            contentType: encoded.contentType, handlesCookies: request.options.shouldHandleCookies,
+            cachePolicy: request.options.cachePolicy.rawValue,
+            accounts: (interceptors + request.options.interceptors).compactMap { ($0 as? Authentication)?.logOuts },
+            unique: isComparable && !request.hasBodyProvider ? nil : id)
+    }
+
+    static func == (left: SharedRequest, right: SharedRequest) -> Bool { left.identity == right.identity }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(identity) }
+}
+
+/// The endpoint of plain requests that tasks may share.
+struct SharedEndpoint: ServiceEndpoint {
+    let countsAsActivity = false
+
+    private struct Fetched: RawDataSource {
+        let response: Response
+        var rawData: Data? { response.data }
+    }
+
+    func supports(_ request: any ServiceRequest) -> Bool { request is SharedRequest }
+
+    func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
+        guard let shared = request as? SharedRequest else { throw URLError(.unknown) }  // see `supports`
+        // Each of the tasks has its own deadline.
+        return Fetched(response: try await context.send(shared.request, over: shared.session, hasDeadline: false))
+    }
+
+    func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws
+        -> any Sendable
+    {
+        guard let response = (rawData as? Fetched)?.response else { throw URLError(.unknown) }  // see `fetch`
+        return response
+    }
+}

@@ -1,0 +1,67 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension WebService {
+    /// Creates a task for the ``Request`` of a typed request, to receive the response in another
+    /// form than its output: as a stream, as events or as a file.
+    ///
+    /// ```swift
+    /// let log = try await service.sessionTask(request: LogRequest(day: 7)).stream().value
+    /// let file = try await service.sessionTask(request: LogRequest(day: 7)).download(to: url).value
+    /// ```
+    /// The task has the URL, header fields, options and tags of the request, and the session of the
+    /// ``HTTPEndpoint`` that supports it. Interceptors, such as the authentication, cookies and
+    /// observers are those of the service. The methods `validate` and `decode` of the request are
+    /// not called, its responses are not stored, and it is not compared with typed requests. The
+    /// method `request(for:)` is called on the calling thread. Its error becomes the error of the
+    /// task, or the ``WebServiceError/underlying`` error of that, as does
+    /// ``WebServiceError/Code/noEndpoint`` if another kind of endpoint supports the request.
+    public func sessionTask<Typed: HTTPServiceRequest>(request: Typed) -> SessionTask {
+        do {
+            let endpoint = typed.endpoints.first { $0.supports(request) }
+            guard let endpoint = endpoint as? HTTPEndpoint else {
+                let reason = endpoint.map { "\(type(of: $0)), which supports \(Typed.self), sends no Request" }
+                throw WebServiceError(.noEndpoint, reason ?? "no endpoint supports \(Typed.self)")
+            }
+            let source: any PipelineSource = endpoint.session.map { SessionService(core, $0) } ?? core
+            return SessionTask(source, try request.request(for: self), type: Typed.self)
+        } catch {
+            let error =
+                error as? WebServiceError
+                ?? WebServiceError(.encoding, "request(for:) of \(Typed.self) failed", underlying: error)
+            return SessionTask(core, Request(.GET, location: .invalid(error)), type: Typed.self)
+        }
+    }
+}
+
+/// A service with the session of an endpoint, which lists its work as that of the service.
+final class SessionService: PipelineSource {
+    let core: ServiceCore
+    let session: any Session
+
+    init(_ core: ServiceCore, _ session: any Session) {
+        self.core = core
+        self.session = session
+    }
+
+    var clock: TaskClock { core.clock }
+    var baseOrigin: Origin? { core.baseOrigin }
+    var stages: Stages { core.with(session).stages }
+    var errorMapper: (any ErrorMapper)? { core.errorMapper }
+    var decoder: any BodyDecoder { core.decoder }
+    var encoder: any BodyEncoder & Sendable { core.encoder }
+
+    func begin(_ work: any InFlightWork, isRetained: Bool) throws(WebServiceError) -> Stages {
+        _ = try core.begin(work, isRetained: isRetained)
+        return stages
+    }
+
+    func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork) {
+        core.release(task, continuedBy: stream)
+    }
+
+    func end(_ work: ObjectIdentifier) { core.end(work) }
+}

@@ -1,0 +1,34 @@
+extension WebService {
+    /// Runs a closure whose requests share one deadline.
+    ///
+    /// ```swift
+    /// let (user, orders) = try await service.withDeadline(.seconds(5)) {
+    ///     let user = try await service.GET("/user").decode(User.self).value
+    ///     return (user, try await service.GET("/orders").decode([Order].self).value)
+    /// }
+    /// ```
+    /// Every task that is resumed in the closure, of this or another service, fails with
+    /// ``WebServiceError/Code/deadline`` when the duration has elapsed on the clock of this
+    /// service. A task that is resumed later fails immediately, and sends nothing. Streams and
+    /// event streams that are opened in the closure end with the same error, also after it has
+    /// returned, and so do downloads.
+    ///
+    /// - The deadline of a request and those of inner scopes can only shorten the duration.
+    /// - Child tasks of the closure, each `Task` that it creates, and the handlers and steps of its
+    ///   tasks belong to the scope. A `Task.detached` does not.
+    /// - A task that was resumed before is not affected. Typed requests that share a response
+    ///   (``DuplicateMode/join``) have their own scopes: the end of one does not affect the others.
+    ///   A refresh of credentials and a ``PassiveTask`` belong to no scope.
+    /// - The closure is not interrupted: other code in it continues.
+    ///
+    /// - Parameters:
+    ///   - duration: The duration from the call. If it is not positive, no request is sent.
+    ///   - isolation: The isolation of the closure. Defaults to that of the caller.
+    ///   - body: The closure.
+    public func withDeadline<Value>(
+        _ duration: Duration, isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> Value
+    ) async rethrows -> Value {
+        try await DeadlineScope.$current.withValue(
+            DeadlineScope(duration, core.clock), operation: body, isolation: isolation)
+    }
+}

@@ -1,0 +1,42 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+/// Plain requests that share one exchange over every session that uses the network.
+@Suite("Shared exchanges over a network", .permit)
+struct SharedExchangeTests {
+    @Test(
+        "Joined tasks send one request, and cancelling one leaves the others", .covers("C-420", "C-421"),
+        arguments: RealSession.allCases)
+    func join(session: RealSession) async throws {
+        let gate = StreamTests.Gate()
+        let server = try MockServer.forTest { _ in
+            gate.wait()
+            return .text("shared")
+        }
+        let service = try session.service(server)
+        let tasks = (0..<4).map { _ in service.GET("/x").setDuplicates(.join).string().resume() }
+        await eventually { server.receivedRequests.count == 1 }
+        tasks[0].cancel()
+        gate.open()
+        for task in tasks.dropFirst() { #expect(try await task.value == "shared") }
+        let error = await #expect(throws: URLError.self) { try await tasks[0].value }
+        #expect(error?.code == .cancelled)
+        #expect(server.receivedRequests.count == 1)
+    }
+
+    @Test("A queued request is sent after the first one has ended", .covers("C-422"), arguments: RealSession.allCases)
+    func queue(session: RealSession) async throws {
+        let server = try MockServer.forTest()
+        server.on(.POST, "/x", [.text("1"), .text("2"), .text("3")])
+        let service = try session.service(server)
+        let tasks = (0..<3).map { _ in service.POST("/x").setDuplicates(.queue).string().resume() }
+        var texts: [String] = []
+        for task in tasks { texts.append(try await task.value) }
+        #expect(texts == ["1", "2", "3"])
+        // One connection suffices for requests that follow each other.
+        #expect(server.receivedRequests.count == 3)
+    }
+}
