@@ -75,12 +75,15 @@ public struct TransportMetrics: Sendable, Hashable {
     public var isConnectionReused: Bool
     /// The protocol: `HTTP/1.1`, `HTTP/2` …; `nil` if nothing was received.
     public var networkProtocol: String?
+    /// The IP address of the server, or of the proxy in use; `nil` if the transport does not report
+    /// it.
+    public var remoteAddress: String?
 
     /// Creates metrics.
     public init(
         nameLookup: Duration? = nil, connect: Duration? = nil, secureConnect: Duration? = nil,
         firstByte: Duration? = nil, total: Duration, bytesSent: Int64 = 0, bytesReceived: Int64 = 0,
-        isConnectionReused: Bool = false, networkProtocol: String? = nil
+        isConnectionReused: Bool = false, networkProtocol: String? = nil, remoteAddress: String? = nil
     ) {
         self.nameLookup = nameLookup
         self.connect = connect
@@ -91,5 +94,6 @@ public struct TransportMetrics: Sendable, Hashable {
         self.bytesReceived = bytesReceived
         self.isConnectionReused = isConnectionReused
         self.networkProtocol = networkProtocol
+        self.remoteAddress = remoteAddress
     }
 }

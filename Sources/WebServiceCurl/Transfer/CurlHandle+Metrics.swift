@@ -22,6 +22,7 @@ extension CurlHandle {
             metrics.secureConnect = secured > .zero ? max(.zero, secured - connected) : nil
         }
         if head.isComplete { metrics.networkProtocol = Self.name(ofVersion: long(CURLINFO_HTTP_VERSION)) }
+        metrics.remoteAddress = remoteAddress
         return metrics
     }
 
@@ -45,6 +46,13 @@ extension CurlHandle {
             guard let next = field.pointee.next else { return nil }
             field = next
         }
+    }
+
+    private var remoteAddress: String? {
+        var pointer: UnsafeMutableRawPointer?
+        ccurl_get_pointer(easy, CURLINFO_PRIMARY_IP, &pointer)
+        let address = pointer.map { String(cString: $0.assumingMemoryBound(to: CChar.self)) } ?? ""
+        return address.isEmpty ? nil : address
     }
 
     private static func name(ofVersion version: Int) -> String? {
