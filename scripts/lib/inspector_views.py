@@ -199,19 +199,20 @@ def test_import(check, page):
     page.wait(f"rows.size === {before + 6}")
     check("damaged entries are counted", page.run("$('message').innerText") == "4 entries are damaged.",
           page.run("$('message').innerText"))
+    added = 0
     for number in range(-10, -4):
         page.run(f"select({number}, true)")
         for part in ("overview", "request", "response", "curl"):
             page.run(f"document.querySelector('[data-tab={part}]').click()")
         page.run("document.querySelector('[data-tab=response]').click()")
         page.run("$('panel').querySelectorAll('details').forEach(row => { row.open = true; })")
+        added += page.run("document.querySelectorAll('img:not(.picture), script[src], svg, pre script').length")
     page.run("select(-10, true); document.querySelector('[data-tab=overview]').click()")
     text = page.run("$('panel').innerText")
     check("an imported exchange is shown with its phases", "HTTP/2" in text and "TLS 20 ms" in text and "imported" in text, text)
     time.sleep(0.2)
     check("an imported archive runs nothing", page.run("window.attacked") is None)
-    check("an imported archive adds no element",
-          page.run("document.querySelectorAll('img, script[src], svg').length") == 0)
+    check("an imported archive adds no element", added == 0, added)
     for text in ("", "{", "[]", '{"log": {"entries": 7}}', "null", "[" * 200_000):
         page.run("tell('')")
         page.run(f"importFile(new File([{json.dumps(text)}], 'a.har'))")
