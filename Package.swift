@@ -103,7 +103,10 @@ let package = Package(
             dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking"],
             resources: [
                 .embedInCode("Page/inspector.html"), .embedInCode("Page/inspector.css"),
-                .embedInCode("Page/format.js"), .embedInCode("Page/list.js"), .embedInCode("Page/detail.js"),
+                .embedInCode("Page/bodies.css"), .embedInCode("Page/format.js"), .embedInCode("Page/markup.js"),
+                .embedInCode("Page/bodies.js"), .embedInCode("Page/list.js"), .embedInCode("Page/waterfall.js"),
+                .embedInCode("Page/search.js"), .embedInCode("Page/import.js"), .embedInCode("Page/send.js"),
+                .embedInCode("Page/detail.js"),
                 .embedInCode("Page/connection.js"),
             ],
             swiftSettings: settings),

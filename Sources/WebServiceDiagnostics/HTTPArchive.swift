@@ -94,7 +94,7 @@ package struct HTTPArchive: Sendable {
         let connection = lookup + (transport.connect ?? .zero) + (transport.secureConnect ?? .zero)
         let phase = { (duration: Duration?) in duration.map { $0.inSeconds * 1000 } ?? -1 }
         return [
-            "dns": phase(transport.nameLookup),
+            "blocked": -1, "dns": phase(transport.nameLookup),
             "connect": phase(transport.connect.map { _ in connection - lookup }),
             "ssl": phase(transport.secureConnect), "send": 0, "wait": phase(max(.zero, firstByte - connection)),
             "receive": phase(max(.zero, transport.total - firstByte)),

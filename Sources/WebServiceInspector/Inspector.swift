@@ -15,7 +15,7 @@ import WebServiceMocking
 ///
 /// Everything that leaves the process is redacted. The bodies of images are shown as images, and
 /// those of JSON, forms and `text/…` as text; others are not shown, because secrets in them cannot
-/// be recognized.
+/// be recognized; see `showsBinaryBodies`.
 ///
 /// The server listens on 127.0.0.1 only. The URL contains a random token. Requests with another
 /// token, another `Host` (DNS rebinding) or another `Origin` are refused, so other pages in the
@@ -46,37 +46,55 @@ public final class Inspector: Sendable {
     ///   - memoryLimit: The number of bytes of all bodies and header fields to retain. Then the
     ///     oldest exchanges are removed, except the last one. Defaults to 64 MiB.
     ///   - redaction: The rules for secrets. Defaults to `Redaction.standard`.
-    /// - Throws: `WebServiceError` with the code `mockServer` if the server cannot be started.
-    public init(
+    ///   - port: The port of the page. Defaults to 0: any free port.
+    ///   - showsBinaryBodies: Whether the page shows the bytes of bodies in which secrets cannot be
+    ///     recognized. Those bodies are not redacted. Defaults to `false`.
+    /// - Throws: `WebServiceError` with the code `mockServer` if the server cannot be started, for
+    ///   example because the port is in use.
+    public convenience init(
         maximumExchanges: Int = 1000, bodyLimit: Int = 1 << 20, memoryLimit: Int = 64 << 20,
-        redaction: Redaction = .standard
+        redaction: Redaction = .standard, port: UInt16 = 0, showsBinaryBodies: Bool = false
     ) throws {
         let store = ExchangeStore(
-            maximumExchanges: maximumExchanges, bodyLimit: bodyLimit, memoryLimit: memoryLimit, redaction: redaction)
+            maximumExchanges: maximumExchanges, bodyLimit: bodyLimit, memoryLimit: memoryLimit, redaction: redaction,
+            showsBinaryBodies: showsBinaryBodies)
+        try self.init(store, port: port)
+    }
+
+    private init(_ store: ExchangeStore, port: UInt16) throws {
         let token = SecretToken()
-        server = try MockServer(unrecorded: { port in
+        let routes = { port in
             let routes = InspectorRoutes(port: port, token: token, store: store)
-            return { routes.response(to: $0) }
-        })
+            return { @Sendable in routes.response(to: $0) } as MockServer.Handler
+        }
+        server = try MockServer(unrecorded: routes, port: port)
         self.store = store
         url = server.baseURL.appendingPathComponent(token.text, isDirectory: true)
     }
 
-    /// Creates an inspector that observes a service.
+    /// Creates an inspector that observes a service, which also sends requests changed in the page.
     ///
     /// - Parameters:
-    ///   - service: The service. The inspector is added to its observers.
-    ///   - maximumExchanges: See ``init(maximumExchanges:bodyLimit:memoryLimit:redaction:)``, also
+    ///   - service: The service. The inspector is added to its observers, and does not retain it.
+    ///   - maximumExchanges: See
+    ///     ``init(maximumExchanges:bodyLimit:memoryLimit:redaction:port:showsBinaryBodies:)``, also
     ///     for the other parameters and the error.
     ///   - bodyLimit: The number of bytes of a body to retain.
     ///   - memoryLimit: The number of bytes of all bodies and header fields to retain.
     ///   - redaction: The rules for secrets.
+    ///   - port: The port of the page.
+    ///   - showsBinaryBodies: Whether the page shows bodies that cannot be redacted.
     public convenience init(
         observing service: WebService, maximumExchanges: Int = 1000, bodyLimit: Int = 1 << 20,
-        memoryLimit: Int = 64 << 20, redaction: Redaction = .standard
+        memoryLimit: Int = 64 << 20, redaction: Redaction = .standard, port: UInt16 = 0, showsBinaryBodies: Bool = false
     ) throws {
-        try self.init(
-            maximumExchanges: maximumExchanges, bodyLimit: bodyLimit, memoryLimit: memoryLimit, redaction: redaction)
+        let store = ExchangeStore(
+            maximumExchanges: maximumExchanges, bodyLimit: bodyLimit, memoryLimit: memoryLimit, redaction: redaction,
+            showsBinaryBodies: showsBinaryBodies
+        ) { [weak service] request in
+            _ = service?.sessionTask(request: request).data().resume()
+        }
+        try self.init(store, port: port)
         service.observers.append(observer)
     }
 

@@ -15,15 +15,19 @@ final class InspectorProbe: Sendable {
     /// Responses of a real connection, for the phases of a transport.
     private let server: MockServer
     private let gate = Gate()
+    /// The bytes of an event stream that remains open.
+    let (chunks, events) = AsyncStream<Data>.makeStream()
 
-    init() throws {
+    /// - Parameter showsBinaryBodies: See `Inspector`.
+    init(showsBinaryBodies: Bool) throws {
         server = try MockServer()
         service = WebService(baseURLString: "https://brewhapi.example.com/v1")
         service.session = session
-        inspector = try Inspector(observing: service, maximumExchanges: 1100)
+        inspector = try Inspector(observing: service, maximumExchanges: 1100, showsBinaryBodies: showsBinaryBodies)
         addDemo()
         addSecrets()
         addHostile()
+        addBodies()
         session.on(.path("/v1/any/{name}"), .json(["ok": true]))
         session.on(.path("/v1/held")) { [gate] _ in
             gate.wait()
@@ -43,6 +47,12 @@ final class InspectorProbe: Sendable {
             for number in 0..<(argument.flatMap { Int($0) } ?? 0) { await send(service.GET("/any/\(number)")) }
         case "one": await send(service.GET("/any/\(argument ?? "")"))
         case "failures": await failures()
+        case "bodies": await bodies()
+        case "stream":
+            _ = Task { [service] in
+                do { for try await _ in service.GET("/stream").events() {} } catch {}  // until the program ends
+            }
+        case "event": events.yield(Data("id: 7\nevent: beer\ndata: {\"name\": \"\(argument ?? "")\"}\n\n".utf8))
         case "hold": _ = service.GET("/held").resume()
         case "release": gate.open()
         case "stop": inspector.stop()

@@ -10,14 +10,17 @@ import WebServiceInspector
 //     many COUNT     requests without delay
 //     one PATH       one request
 //     failures       responses that fail after their head, and cancelled requests
+//     bodies         bodies of several types, a redirect, and a failure with its cause
+//     stream         an event stream that remains open
+//     event NAME     an event of the stream
 //     hold           a request that is in progress until `release`
 //     release
 //     stop           ends the inspector
 //
-// Ends with standard input.
+// Ends with standard input. The option --binary shows bodies that cannot be redacted.
 
 do {
-    let probe = try InspectorProbe()
+    let probe = try InspectorProbe(showsBinaryBodies: CommandLine.arguments.contains("--binary"))
     print(probe.inspector.url.absoluteString)
     fflush(nil)
     while let line = readLine() {

@@ -76,6 +76,7 @@ struct CurlSessionTests {
         #expect(first.secureConnect == nil)
         #expect(!first.isConnectionReused)
         #expect(first.networkProtocol == "HTTP/1.1")
+        #expect(first.remoteAddress == "127.0.0.1")
         #expect(first.bytesReceived > 1000)
         #expect(first.bytesSent > 30)
         #expect(try #require(first.firstByte) <= first.total)
@@ -90,6 +91,7 @@ struct CurlSessionTests {
         let archive = try JSONSerialization.jsonObject(with: task.httpArchive()) as? [String: Any]
         let entry = ((archive?["log"] as? [String: Any])?["entries"] as? [[String: Any]])?.first
         #expect(((entry?["timings"] as? [String: Any])?["wait"] as? Double ?? 0) > 0)
+        #expect(entry?["serverIPAddress"] as? String == "127.0.0.1")
     }
 
     @Test("Progress of uploads and downloads only grows, ends at the total, and precedes the handlers", .covers("H-31"))

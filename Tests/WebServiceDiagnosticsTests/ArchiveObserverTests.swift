@@ -142,4 +142,22 @@ struct ArchiveObserverTests {
             #expect(object["httpVersion"] as? String == version ?? "", "\(message)")
         }
     }
+
+    @Test("An entry has the server's address and the phases that the session reports", .covers("L-350"))
+    func phases() throws {
+        let seconds = { (value: Int) in Duration.seconds(value) }
+        let metrics = TransportMetrics(
+            nameLookup: seconds(1), connect: seconds(2), secureConnect: seconds(3), firstByte: seconds(10),
+            total: seconds(15), remoteAddress: "192.0.2.7")
+        let entry = HTTPArchive(.standard).entry(
+            try Request(url: "https://h/x").encode(), .success(Response(body: Data(), source: .network)), metrics,
+            date: Date(timeIntervalSince1970: 0), duration: seconds(15), bodyLimit: 0)
+        let json = try #require(try JSONSerialization.jsonObject(with: entry) as? [String: Any])
+        #expect(json["serverIPAddress"] as? String == "192.0.2.7")
+        let timings = try #require(json["timings"] as? [String: Double])
+        #expect(
+            timings == [
+                "blocked": -1, "dns": 1000, "connect": 5000, "ssl": 3000, "send": 0, "wait": 4000, "receive": 5000,
+            ])
+    }
 }

@@ -15,7 +15,10 @@ struct InspectedService {
 
     init(maximumExchanges: Int = 100, bodyLimit: Int = 1000, memoryLimit: Int = 1_000_000) {
         store = ExchangeStore(
-            maximumExchanges: maximumExchanges, bodyLimit: bodyLimit, memoryLimit: memoryLimit, redaction: .standard)
+            maximumExchanges: maximumExchanges, bodyLimit: bodyLimit, memoryLimit: memoryLimit, redaction: .standard
+        ) { [service] request in
+            _ = service.sessionTask(request: request).data().resume()
+        }
         service.session = session
         service.observers = [store]
     }

@@ -99,7 +99,7 @@ public struct TransportMetrics: Sendable, Hashable {
     public init(
         nameLookup: Duration? = nil, connect: Duration? = nil, secureConnect: Duration? = nil,
         firstByte: Duration? = nil, total: Duration, bytesSent: Int64 = 0, bytesReceived: Int64 = 0,
-        isConnectionReused: Bool = false, networkProtocol: String? = nil
+        isConnectionReused: Bool = false, networkProtocol: String? = nil, remoteAddress: String? = nil
     ) {
         self.nameLookup = nameLookup
         self.connect = connect
@@ -110,5 +110,6 @@ public struct TransportMetrics: Sendable, Hashable {
         self.bytesReceived = bytesReceived
         self.isConnectionReused = isConnectionReused
         self.networkProtocol = networkProtocol
+        self.remoteAddress = remoteAddress
     }
 }

@@ -36,6 +36,36 @@ struct ListedExchange: Encodable {
     /// The duration in milliseconds; `nil` in progress.
     let duration: Double?
     let spans: [Span]
+    /// The requests of an exchange that has sent several, such as redirects; `nil` for fewer.
+    let tries: [Try]?
+
+    /// A request of an exchange.
+    struct Try: Encodable {
+        let method: String
+        let url: String
+        let status: Int?
+        let error: String?
+        let cancelled: Bool?
+        let start: Double
+        /// `nil` in progress.
+        let duration: Double?
+        let size: Int?
+        let type: String?
+
+        init(_ attempt: RecordedAttempt, _ redaction: Redaction) {
+            method = attempt.method.rawValue
+            url = redaction.url(attempt.url)
+            status = attempt.response?.head.status
+            error = attempt.failure?.text.map(redaction.text)
+            cancelled = attempt.failure?.isCancellation == true ? true : nil
+            start = attempt.start.milliseconds
+            duration = attempt.end.map { ($0 - attempt.start).milliseconds }
+            size = attempt.response?.body.size
+            type = attempt.response?.head.headers[.contentType].map {
+                redaction.value(ofHeader: "Content-Type", $0)
+            }
+        }
+    }
 
     /// An interval of the waterfall.
     struct Span: Encodable {
@@ -70,6 +100,7 @@ struct ListedExchange: Encodable {
         size = response.flatMap { response in
             response.isStreamed ? exchange.streamedBytes : Int64(response.body.size)
         }
+        tries = exchange.attempts.count > 1 ? exchange.attempts.map { Try($0, redaction) } : nil
         start = exchange.start.timeIntervalSince1970 * 1000
         duration = exchange.duration?.milliseconds
         spans =

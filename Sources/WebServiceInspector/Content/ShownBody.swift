@@ -12,6 +12,8 @@ struct ShownBody: Encodable {
     private(set) var json: Bool?
     /// An image in Base64.
     private(set) var image: String?
+    /// The bytes of a body of another type in Base64.
+    private(set) var bytes: String?
     private(set) var note: String?
 
     /// The images that a page can show without risk, and their first bytes. SVG can contain scripts
@@ -24,7 +26,8 @@ struct ShownBody: Encodable {
     /// The maximum number of bytes of an image.
     private static let maximumImage = 4 << 20
 
-    init(_ body: RecordedBody, _ headers: Headers, _ redaction: Redaction) {
+    /// - Parameter showsBinary: Whether a body that cannot be redacted is shown.
+    init(_ body: RecordedBody, _ headers: Headers, _ redaction: Redaction, showsBinary: Bool = false) {
         size = Int64(body.size)
         let contentType = headers[.contentType]
         let type = contentType.map(MediaType.essence)
@@ -41,9 +44,14 @@ struct ShownBody: Encodable {
         }
         let coding = headers["Content-Encoding"]
         guard let text = redaction.body(body.data, contentType: contentType, contentEncoding: coding) else {
-            note =
-                "\(body.size) bytes\(type.map { " of \($0)" } ?? "") are not shown, because secrets in them cannot be "
-                + "recognized."
+            if showsBinary {
+                bytes = body.data.base64EncodedString()
+                if !isComplete { note = "The first \(body.data.count) of \(body.size) bytes." }
+            } else {
+                note =
+                    "\(body.size) bytes\(type.map { " of \($0)" } ?? "") are not shown, because secrets in them cannot "
+                    + "be recognized. The option showsBinaryBodies of the inspector shows them."
+            }
             return
         }
         self.text = text
@@ -53,8 +61,9 @@ struct ShownBody: Encodable {
     }
 
     /// Creates the body of a request.
-    init(requestOf attempt: RecordedAttempt, _ redaction: Redaction) {
-        self.init(attempt.body ?? RecordedBody(Data(), limit: 0), attempt.sentHeaders, redaction)
+    init(requestOf attempt: RecordedAttempt, _ redaction: Redaction, showsBinary: Bool = false) {
+        self.init(
+            attempt.body ?? RecordedBody(Data(), limit: 0), attempt.sentHeaders, redaction, showsBinary: showsBinary)
         if attempt.body == nil {
             size = attempt.streamLength ?? 0
             note = "A file or stream\(attempt.streamLength.map { " of \($0) bytes" } ?? ""), which is not retained."
@@ -64,8 +73,8 @@ struct ShownBody: Encodable {
     /// Creates the body of a response.
     ///
     /// - Parameter failed: Whether the body may be incomplete.
-    init(_ response: RecordedResponse, failed: Bool, _ redaction: Redaction) {
-        self.init(response.body, response.head.headers, redaction)
+    init(_ response: RecordedResponse, failed: Bool, _ redaction: Redaction, showsBinary: Bool = false) {
+        self.init(response.body, response.head.headers, redaction, showsBinary: showsBinary)
         let remark =
             if response.isStreamed, response.body.size == 0 {
                 "The body is streamed, and its reader has taken no bytes yet, or it is not received yet."
@@ -78,6 +87,7 @@ struct ShownBody: Encodable {
             }
         guard let remark else { return }
         // The reason why a body is not shown remains.
-        note = [text == nil && image == nil ? note : nil, remark].compactMap { $0 }.joined(separator: " ")
+        note = [text == nil && image == nil && bytes == nil ? note : nil, remark].compactMap { $0 }.joined(
+            separator: " ")
     }
 }

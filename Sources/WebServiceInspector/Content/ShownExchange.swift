@@ -10,16 +10,20 @@ struct ShownExchange: Encodable {
     let response: ShownResponse?
     /// The sentences that explain the timeline.
     let explanation: [String]
+    /// The descriptions of the errors that caused the failure, the direct cause first.
+    let causes: [String]
     /// The placeholder of secrets, which the page emphasizes.
     let placeholder: String
 
-    init(_ exchange: RecordedExchange, _ redaction: Redaction) {
+    /// - Parameter showsBinary: Whether bodies that cannot be redacted are shown.
+    init(_ exchange: RecordedExchange, _ redaction: Redaction, showsBinary: Bool = false) {
         summary = ListedExchange(exchange, redaction)
-        attempts = exchange.attempts.map { ShownAttempt($0, redaction) }
+        attempts = exchange.attempts.map { ShownAttempt($0, redaction, showsBinary: showsBinary) }
         events = exchange.events.map { ShownEvent($0, redaction) }
-        response = exchange.response.map { ShownResponse($0, redaction) }
+        response = exchange.response.map { ShownResponse($0, redaction, showsBinary: showsBinary) }
         // The paths of URLs can contain parameters.
         explanation = exchange.explanation.split(separator: "\n").map { redaction.text(String($0)) }
+        causes = exchange.failure?.causes.map(redaction.text) ?? []
         placeholder = redaction.placeholder
     }
 }
@@ -46,10 +50,10 @@ struct ShownResponse: Encodable {
     let body: ShownBody
 
     /// - Parameter failed: Whether the body may be incomplete.
-    init(_ response: RecordedResponse, failed: Bool = false, _ redaction: Redaction) {
+    init(_ response: RecordedResponse, failed: Bool = false, _ redaction: Redaction, showsBinary: Bool) {
         status = response.head.status
         headers = redaction.pairs(of: response.head.headers)
-        body = ShownBody(response, failed: failed, redaction)
+        body = ShownBody(response, failed: failed, redaction, showsBinary: showsBinary)
     }
 }
 
@@ -62,8 +66,14 @@ struct ShownAttempt: Encodable {
     let url: String
     let response: ShownResponse?
     let error: String?
+    /// The descriptions of the errors that caused the error, the direct cause first.
+    let causes: [String]
+    /// The number of bytes that the transport received, head and body.
+    let received: Int64?
     let cancelled: Bool?
     let `protocol`: String?
+    /// The IP address of the server.
+    let address: String?
     let isReused: Bool?
     let requestHeaders: [[String]]
     let requestBody: ShownBody
@@ -84,19 +94,24 @@ struct ShownAttempt: Encodable {
         }
     }
 
-    init(_ attempt: RecordedAttempt, _ redaction: Redaction) {
+    init(_ attempt: RecordedAttempt, _ redaction: Redaction, showsBinary: Bool = false) {
         number = attempt.number
         start = attempt.start.milliseconds
         duration = attempt.end.map { ($0 - attempt.start).milliseconds }
         method = attempt.method.rawValue
         url = redaction.url(attempt.url)
-        response = attempt.response.map { ShownResponse($0, failed: attempt.failure != nil, redaction) }
+        response = attempt.response.map {
+            ShownResponse($0, failed: attempt.failure != nil, redaction, showsBinary: showsBinary)
+        }
         error = attempt.failure?.text.map(redaction.text)
+        causes = attempt.failure?.causes.map(redaction.text) ?? []
+        received = attempt.metrics?.bytesReceived
         cancelled = attempt.failure?.isCancellation == true ? true : nil
         `protocol` = attempt.metrics?.networkProtocol
+        address = attempt.metrics?.remoteAddress
         isReused = attempt.metrics?.isConnectionReused
         requestHeaders = redaction.pairs(of: attempt.sentHeaders)
-        requestBody = ShownBody(requestOf: attempt, redaction)
+        requestBody = ShownBody(requestOf: attempt, redaction, showsBinary: showsBinary)
         phases = attempt.metrics.map(Self.phases) ?? []
         curl = attempt.request.curlDescription(redaction: redaction)
     }

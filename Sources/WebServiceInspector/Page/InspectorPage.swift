@@ -3,14 +3,17 @@
 /// It receives data only as JSON and shows it only as text nodes, so that no exchange can add
 /// markup or code. The files of the page are embedded in the program as bytes.
 enum InspectorPage {
-    /// The document with the style sheet and the scripts, which share one scope.
+    /// The document with the style sheets and the scripts, which share one scope.
     private static let template = text(PackageResources.inspector_html)
-        .replacing("{style}\n", with: text(PackageResources.inspector_css))
+        .replacing("{style}\n", with: styles.map(text).joined())
         .replacing("{script}\n", with: scripts.map(text).joined())
 
+    private static let styles = [PackageResources.inspector_css, PackageResources.bodies_css]
+
     private static let scripts = [
-        PackageResources.format_js, PackageResources.list_js, PackageResources.detail_js,
-        PackageResources.connection_js,
+        PackageResources.format_js, PackageResources.markup_js, PackageResources.bodies_js, PackageResources.list_js,
+        PackageResources.waterfall_js, PackageResources.search_js, PackageResources.import_js,
+        PackageResources.send_js, PackageResources.detail_js, PackageResources.connection_js,
     ]
 
     /// Returns the document.

@@ -14,8 +14,14 @@ function receive(event) {
   removeUpTo(message.oldest);
   for (const row of message.exchanges) add(row);
   const isShown = selected !== null && !$("detail").hidden;
-  if (isShown && message.exchanges.some(row => row.number === selected)) load();
+  if (isShown && message.exchanges.some(row => row.number === selected)) reload();
+  findInBodies();
   schedule();
+}
+// Loads the details of an exchange in progress at most four times per second.
+let reloadTimer = 0;
+function reload() {
+  if (!reloadTimer) reloadTimer = setTimeout(() => { reloadTimer = 0; load(); }, 250);
 }
 const ended = "The program has ended";
 function connect() {
@@ -51,6 +57,7 @@ $("pause").addEventListener("click", () => {
 });
 $("clear").addEventListener("click", () => {
   hide([...rows.keys()].reduce((last, number) => Math.max(last, number), hiddenUpTo));
+  removeImported();
   if (selected !== null) { selected = null; $("detail").hidden = true; $("main").classList.remove("split"); }
   update();
 });

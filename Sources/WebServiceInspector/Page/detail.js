@@ -1,13 +1,19 @@
 // The details of the selected exchange, and the keyboard.
 let detail = null, tab = "overview", attempt = -1, isLoading = false, isStale = false;
-const tabs = [["overview", "Overview"], ["request", "Request"], ["response", "Response"], ["curl", "cURL"]];
-function select(number, opens) {
+const tabs = [
+  ["overview", "Overview"], ["request", "Request"], ["response", "Response"], ["curl", "cURL"], ["send", "Send"],
+];
+// - part: The index of a request of the exchange; -1 for the last one.
+function select(number, opens, part) {
   if (number !== selected) { attempt = -1; detail = null; }
+  if (part !== undefined) attempt = part;
   selected = number;
   if (opens && $("detail").hidden) { $("detail").hidden = false; $("main").classList.add("split"); }
-  reveal(number);
+  reveal();
   render();
-  if (!$("detail").hidden) load();
+  if ($("detail").hidden) return;
+  if (detail) show();
+  load();
 }
 function close() {
   $("detail").hidden = true;
@@ -22,6 +28,7 @@ async function load() {
   do {
     isStale = false;
     const number = selected;
+    if (number < 0) { detail = imported.get(number) || null; if (detail) show(); continue; }
     try {
       const response = await fetch("exchanges/" + number);
       if (!response.ok) throw new Error(response.status === 404 ? "removed" : "status " + response.status);
@@ -47,19 +54,23 @@ function show() {
   $("title").replaceChildren(
     el("span", "badge " + row.class, statusText(row)), el("b", "", row.method || ""),
     withMarks(row.url || row.name, detail.placeholder));
-  $("copy").hidden = !current();
+  $("copy").hidden = !current()?.curl;
   for (const button of $("tabs").children) {
     const isSelected = button.dataset.tab === tab;
     button.setAttribute("aria-selected", String(isSelected));
     button.tabIndex = isSelected ? 0 : -1;
     if (isSelected) $("panel").setAttribute("aria-labelledby", button.id);
   }
+  // An update does not replace what is being changed.
+  if (tab === "send" && $("panel").dataset.shown === selected + tab) return;
   const top = $("panel").dataset.shown === selected + tab ? $("panel").scrollTop : 0;
   $("panel").replaceChildren(...panels[tab](row));
   $("panel").dataset.shown = selected + tab;
   $("panel").scrollTop = top;
+  markFound();
 }
 const panels = {
+  send: () => sendNodes(),
   overview(row) {
     const pairs = [["Result", result(row)], ["Started", new Date(row.start).toISOString().replace("T", " ")]];
     if (row.duration !== undefined) pairs.push(["Duration", duration(row.duration)]);
@@ -69,8 +80,12 @@ const panels = {
     if (last && last.protocol) {
       pairs.push(["Connection", last.protocol + (last.isReused ? ", reused connection" : ", new connection")]);
     }
+    if (last?.address) pairs.push(["Server", last.address]);
     if (row.attempts > 1) pairs.push(["Attempts", String(row.attempts)]);
     if (row.parent) pairs.push(["Sent for", parentLink(row.parent)]);
+    if (last?.received) pairs.push(["Received", size(last.received) + ", head and body"]);
+    const causes = detail.causes?.length ? detail.causes : (last?.causes || []);
+    causes.forEach((cause, index) => pairs.push([index ? "" : "Caused by", el("span", "error cause", cause)]));
     const nodes = [fields(pairs, false, detail.placeholder), el("h3", "", "Timeline"), chart(row)];
     if (detail.explanation.length) {
       nodes.push(el("h3", "", "Explanation"), ...detail.explanation.map(line => el("p", "note", line)));
@@ -82,15 +97,21 @@ const panels = {
     if (!sent) return [el("p", "note", "No request was sent.")];
     return [
       ...attemptButtons(), fields([[sent.method, sent.url]], true, detail.placeholder),
-      el("h3", "", "Header fields"), headerFields(sent.requestHeaders), el("h3", "", "Body"),
-      ...bodyNodes(sent.requestBody, detail.placeholder),
+      el("h3", "", "Header fields"), headerFields(sent.requestHeaders),
+      ...(selected < 0 ? [] : [el("p", "note", passedNote)]), el("h3", "", "Body"),
+      ...bodyNodes(sent.requestBody, detail.placeholder, sent.url),
     ];
   },
   response() {
     const sent = current();
     const response = sent ? sent.response : detail.response;
     const nodes = sent ? attemptButtons() : [el("p", "note", "No request was sent for this response.")];
-    if (sent && sent.error) nodes.push(el("p", "error", sent.error));
+    if (sent && sent.error) {
+      nodes.push(el("p", "error", sent.error));
+      for (const cause of sent.causes || []) nodes.push(el("p", "error cause", "Caused by " + cause));
+      const body = sent.response ? size(sent.response.body.size) + " of the body were received." : null;
+      nodes.push(el("p", "note", body || "No head of a response was received."));
+    }
     if (sent && sent.cancelled) nodes.push(el("p", "note", "The request was cancelled."));
     if (!response) {
       const isOver = sent && (sent.error || sent.cancelled);
@@ -98,12 +119,13 @@ const panels = {
     }
     return [
       ...nodes, fields([["Status", String(response.status)]], true), el("h3", "", "Header fields"),
-      headerFields(response.headers), el("h3", "", "Body"), ...bodyNodes(response.body, detail.placeholder),
+      headerFields(response.headers), el("h3", "", "Body"),
+      ...bodyNodes(response.body, detail.placeholder, sent ? sent.url : row.url || row.name),
     ];
   },
   curl() {
     const sent = current();
-    if (!sent) return [el("p", "note", "No request was sent.")];
+    if (!sent?.curl) return [el("p", "note", sent ? "An imported request has no command." : "No request was sent.")];
     const pre = el("pre", "", sent.curl);
     pre.id = "curl";
     return [...attemptButtons(), pre, el("p", "note", "Secrets are replaced by " + detail.placeholder + ".")];
@@ -124,6 +146,8 @@ function parentLink(number) {
   button.addEventListener("click", () => select(number, true));
   return button;
 }
+const passedNote =
+  "As passed to the session. The transport adds fields such as Host, User-Agent and Content-Length.";
 function headerFields(pairs) {
   return pairs.length ? fields(pairs, true, detail.placeholder) : el("p", "note", "No header fields.");
 }
@@ -135,7 +159,7 @@ function attemptButtons() {
     const button = el("button", "", "Attempt " + sent.number + (statusOf(sent) ? " · " + statusOf(sent) : ""));
     button.type = "button";
     button.setAttribute("aria-pressed", String(sent === current()));
-    button.addEventListener("click", () => { attempt = index; show(); });
+    button.addEventListener("click", () => { attempt = index; reveal(); render(); show(); });
     group.append(button);
   });
   return [group];
@@ -217,17 +241,30 @@ $("back").addEventListener("click", close);
 $("copy").addEventListener("click", copy);
 $("filter").addEventListener("keydown", event => {
   if (event.key === "Enter" || event.key === "ArrowDown") { event.preventDefault(); list.focus(); move(0); }
-  if (event.key === "Escape") { $("filter").value = ""; update(); list.focus(); event.stopPropagation(); }
+  if (event.key === "Escape") {
+    event.stopPropagation();
+    $("filter").value = "";
+    bodyMatches = null;
+    update();
+    list.focus();
+  }
 });
 const page = () => Math.max(1, Math.floor(list.clientHeight / rowHeight()) - 1);
+// The arrows open and close an exchange in the list.
+function unfold(opens) {
+  if (!opens && opened.has(selected)) attempt = -1;
+  if (selected !== null) toggle(selected, opens);
+}
 const listKeys = {
+  ArrowRight: () => unfold(true), ArrowLeft: () => unfold(false), "+": () => zoomBy(0.5), "-": () => zoomBy(2),
+  0: () => setZoom(null),
   ArrowDown: () => move(1), j: () => move(1), ArrowUp: () => move(-1), k: () => move(-1),
   PageDown: () => move(page()), PageUp: () => move(-page()),
   Home: () => move(-Infinity), End: () => move(Infinity),
   Enter: () => { if (selected !== null) { select(selected, true); $("title").focus(); } },
 };
 document.addEventListener("keydown", event => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target === $("filter")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
   const inList = event.target === list || event.target === document.body;
   const inDetail = $("detail").contains(event.target);
   let action = inList ? listKeys[event.key] : null;

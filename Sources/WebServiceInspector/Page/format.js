@@ -1,4 +1,4 @@
-// Elements, numbers, and the formatting of bodies. Text is only inserted as text nodes.
+// Elements and numbers. Text is only inserted as text nodes.
 const $ = id => document.getElementById(id);
 const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 // Control characters and those that change the direction of text are shown as escape
@@ -46,76 +46,6 @@ function withMarks(text, placeholder) {
   });
   return fragment;
 }
-// Formats JSON token by token, so that numbers and repeated keys remain as they were sent.
-const longestFormatted = 300000, mostTokens = 30000;
-function formatJSON(text) {
-  const fragment = document.createDocumentFragment();
-  const tokens = /"(?:[^"\\]|\\[\s\S])*"?|[{}\[\],:]|[^\s"{}\[\],:]+/g;
-  const list = text.length <= longestFormatted && text.match(tokens) || [];
-  if (!list.length || list.length > mostTokens) return document.createTextNode(visible(text));
-  let depth = 0, plain = "", after = "";
-  // Deeper levels remain on one line, because their indentation would be quadratic.
-  const line = () => depth > 40 ? "" : "\n" + "  ".repeat(depth);
-  const flush = () => {
-    if (plain) fragment.append(document.createTextNode(plain));
-    plain = "";
-  };
-  const write = token => { plain += after + token; after = ""; };
-  list.forEach((token, index) => {
-    switch (token) {
-    case "{": case "[":
-      write(token);
-      depth += 1;
-      if (list[index + 1] === "}" || list[index + 1] === "]") break;
-      after = line();
-      break;
-    case "}": case "]": {
-      depth = Math.max(0, depth - 1);
-      const before = list[index - 1];
-      after = before === "{" || before === "[" ? "" : line();
-      write(token);
-      if (depth === 0) after = "\n";
-      break;
-    }
-    case ",": write(token); after = line(); break;
-    case ":": write(": "); break;
-    default: {
-      write("");
-      flush();
-      const kind = !token.startsWith("\"") ? "number" : list[index + 1] === ":" ? "key" : "string";
-      fragment.append(el("span", kind, token));
-      if (depth === 0) after = "\n";
-    }
-    }
-  });
-  flush();
-  return fragment;
-}
-// Returns the nodes that show a body.
-function bodyNodes(body, placeholder) {
-  const nodes = [];
-  if (!body || !body.size && !body.note) return [el("p", "note", "No body.")];
-  if (body.image) {
-    const bytes = Uint8Array.from(atob(body.image), c => c.charCodeAt(0));
-    const picture = el("img", "picture");
-    picture.alt = "Body of the type " + body.type;
-    picture.src = URL.createObjectURL(new Blob([bytes], { type: body.type }));
-    picture.onload = () => {
-      URL.revokeObjectURL(picture.src);
-      note.textContent += ", " + picture.naturalWidth + " × " + picture.naturalHeight + " pixels";
-    };
-    picture.onerror = () => { note.textContent += "; the image is damaged"; };
-    const note = el("p", "note", body.type + ", " + size(body.size));
-    return [picture, note];
-  }
-  if (body.text !== undefined) {
-    const pre = el("pre");
-    pre.append(body.json ? formatJSON(body.text) : withMarks(body.text, placeholder));
-    nodes.push(pre);
-  }
-  if (body.note) nodes.push(el("p", "note", body.note));
-  return nodes;
-}
 function fields(pairs, mono, placeholder) {
   const list = el("dl", mono ? "fields mono" : "fields");
   for (const [name, value] of pairs) {
@@ -131,4 +61,10 @@ function toast(text) {
   $("toast").classList.add("on");
   clearTimeout(toastTimer);
   toastTimer = setTimeout(() => $("toast").classList.remove("on"), 1800);
+}
+function button(text, className, action) {
+  const element = el("button", className, text);
+  element.type = "button";
+  element.addEventListener("click", action);
+  return element;
 }

@@ -2,6 +2,10 @@
 // exchanges.
 const rows = new Map();  // by number
 let shown = [], selected = null, hiddenUpTo = 0, state = "all", range = [0, 1], isLoaded = false;
+// The lines of the list: [exchange], and [exchange, index] for the requests of an opened one.
+let lines = [];
+const opened = new Set();
+let sorting = { key: "number", isDescending: false };
 const pool = [];
 const list = $("list");
 const states = [
@@ -37,12 +41,46 @@ function add(row) {
   row.text = [row.method, row.url, row.name, row.status, row.error, row.type, row.source, row.class]
     .join(" ").toLowerCase();
   row.end = row.duration === undefined ? undefined : row.start + row.duration;
+  for (const sent of row.tries || []) {
+    sent.class = classOf({ ...sent, state: sent.duration === undefined ? "active" : "ended" });
+    [sent.path, sent.host] = place(sent);
+  }
   rows.set(row.number, row);
 }
+// The rows of an imported archive have negative numbers. The others are in ascending order.
 function removeUpTo(oldest) {
   for (const number of rows.keys()) {
-    if (number < oldest) rows.delete(number);
+    if (number >= oldest) break;
+    if (number > 0) { rows.delete(number); opened.delete(number); }
   }
+}
+const time = row => row.duration === undefined ? Date.now() - row.start : row.duration;
+const sortValues = {
+  number: row => row.number, status: row => row.status || 0, method: row => row.method || "",
+  url: row => row.path, type: row => shortType(row.type), size: row => row.size || 0, time, fall: row => row.start,
+};
+function sortRows() {
+  const value = sortValues[sorting.key], sign = sorting.isDescending ? -1 : 1;
+  const keys = new Map(shown.map(row => [row, value(row)]));
+  shown.sort((a, b) => {
+    const [first, second] = [keys.get(a), keys.get(b)];
+    return first < second ? -sign : first > second ? sign : a.number - b.number;
+  });
+}
+// Sorts by a column: ascending, descending, then in the order of arrival again.
+function sortBy(key) {
+  if (sorting.key !== key) sorting = { key, isDescending: false };
+  else if (!sorting.isDescending) sorting.isDescending = true;
+  else sorting = { key: "number", isDescending: false };
+  update();
+}
+function showSorting() {
+  for (const head of document.querySelectorAll("#head [data-sort]")) {
+    const isUsed = head.dataset.sort === sorting.key;
+    head.dataset.order = !isUsed ? "" : sorting.isDescending ? "down" : "up";
+    head.title = isUsed ? (sorting.isDescending ? "Sorted in descending order" : "Sorted in ascending order") : "Sort";
+  }
+  $("sort").value = sorting.key + (sorting.isDescending ? "-" : "");
 }
 // Words must all occur; -word must not occur.
 function filterRows() {
@@ -54,14 +92,21 @@ function filterRows() {
   shown = [];
   let all = 0;
   for (const row of rows.values()) {
-    if (row.number <= hiddenUpTo) continue;
+    if (row.number > 0 && row.number <= hiddenUpTo) continue;
     all += 1;
     const has = word => row.text.includes(word);
-    if (!wanted.every(has) || unwanted.some(has)) continue;
+    const isFound = wanted.every(has) || bodyMatches !== null && bodyMatches.has(row.number);
+    if (!isFound || unwanted.some(has)) continue;
     for (const [id, , isIn] of states) if (isIn(row)) totals[id] += 1;
     if (test(row)) shown.push(row);
   }
-  shown.sort((a, b) => a.number - b.number);
+  sortRows();
+  lines = [];
+  for (const row of shown) {
+    lines.push([row]);
+    if (opened.has(row.number)) (row.tries || []).forEach((_, index) => lines.push([row, index]));
+  }
+  showSorting();
   let start = Infinity, end = -Infinity;
   for (const row of shown) {
     start = Math.min(start, row.start);
@@ -86,59 +131,77 @@ function newRow() {
   row.setAttribute("role", "option");
   for (const name of ["status", "method", "url", "type", "size", "time", "fall"]) row.append(el("span", name));
   row.firstChild.classList.add("badge");
-  row.addEventListener("click", () => select(Number(row.dataset.number), true));
+  row.addEventListener("click", event => {
+    const number = Number(row.dataset.number), index = row.dataset.index;
+    if (event.target.classList.contains("more")) toggle(number);
+    else select(number, true, index === undefined ? undefined : Number(index));
+  });
   $("space").before(row);
   return row;
 }
+// Shows or hides the requests of an exchange as rows of their own.
+function toggle(number, opens = !opened.has(number)) {
+  if (!rows.get(number)?.tries) return;
+  if (opens) opened.add(number); else opened.delete(number);
+  update();
+}
 function bar(className, start, length, from, to) {
   const element = el("div", className);
+  element.hidden = start > to || start + length < from;  // outside of a zoomed interval
+  if (start < from) { length -= from - start; start = from; }
   const scale = 100 / Math.max(to - from, 0.001);
   const left = Math.min(Math.max((start - from) * scale, 0), 99.6);
   element.style.left = left + "%";
   element.style.width = Math.max(Math.min(length * scale, 100 - left), 0.2) + "%";
   return element;
 }
-function fill(element, row, index, height) {
-  const [status, method, url, type, bytes, time, fall] = element.children;
-  element.id = "row" + row.number;
+function fill(element, [row, index], position, height) {
+  const [status, method, url, type, bytes, elapsed, fall] = element.children;
+  const sent = index === undefined ? row : row.tries[index], isPart = sent !== row;
+  element.id = "row" + row.number + (isPart ? "-" + index : "");
   element.dataset.number = row.number;
-  element.className = "row " + row.class;
-  element.style.top = index * height + "px";
-  element.setAttribute("aria-selected", String(row.number === selected));
-  element.setAttribute("aria-posinset", index + 1);
-  element.setAttribute("aria-setsize", shown.length);
-  status.textContent = statusText(row);
-  method.textContent = visible(row.method || "");
-  url.replaceChildren(visible(row.path));
-  if (row.attempts > 1) url.append(el("em", "", "×" + row.attempts));
-  if (row.source && !["network", "mock"].includes(row.source)) url.append(el("em", "cached", row.source));
-  url.append(el("i", "", row.host));
-  url.title = visible(row.url || row.name);
-  type.textContent = visible(shortType(row.type));
-  bytes.textContent = size(row.size);
-  time.textContent = duration(row.duration === undefined ? Date.now() - row.start : row.duration);
-  fall.replaceChildren(...row.spans.map(([kind, start, length]) =>
-    bar(kind, row.start + start, length === null ? Date.now() - row.start - start : length, ...range)));
-  const label = [statusText(row), row.method, row.path, row.host, time.textContent];
-  element.setAttribute("aria-label", visible(label.join(" ")));
+  if (isPart) element.dataset.index = index; else delete element.dataset.index;
+  element.className = "row " + sent.class + (isPart ? " part" : "");
+  element.style.top = position * height + "px";
+  element.setAttribute("aria-selected", String(isSelected(row, index)));
+  element.setAttribute("aria-posinset", position + 1);
+  element.setAttribute("aria-setsize", lines.length);
+  status.textContent = statusText(isPart ? { ...sent, state: sent.duration === undefined ? "active" : "ended" } : row);
+  method.textContent = visible(sent.method || "");
+  url.replaceChildren(visible(sent.path));
+  if (row.tries && !isPart) {
+    url.append(el("em", "more", (opened.has(row.number) ? "▾ " : "▸ ") + row.attempts + " requests"));
+  }
+  if (!isPart && row.source && !["network", "mock"].includes(row.source)) url.append(el("em", "cached", row.source));
+  url.append(el("i", "", sent.host));
+  url.title = visible(sent.url || row.name);
+  type.textContent = visible(shortType(sent.type));
+  bytes.textContent = size(sent.size);
+  elapsed.textContent = duration(
+    isPart && sent.duration === undefined ? time(row) - sent.start : isPart ? sent.duration : time(row));
+  const spans = isPart ? [["attempt", sent.start, sent.duration === undefined ? null : sent.duration]] : row.spans;
+  fall.replaceChildren(...spans.map(([kind, start, length]) =>
+    bar(kind, row.start + start, length === null ? Date.now() - row.start - start : length, ...(zoom || range))));
+  const label = [statusText(sent), sent.method, sent.path, sent.host, elapsed.textContent];
+  element.setAttribute("aria-label", visible((isPart ? "Request " + (index + 1) + ": " : "") + label.join(" ")));
 }
 function render() {
   const height = rowHeight();
-  $("space").style.height = shown.length * height + "px";
+  $("space").style.height = lines.length * height + "px";
   $("head").style.paddingRight = 14 + list.offsetWidth - list.clientWidth + "px";
   const first = Math.max(0, Math.floor(list.scrollTop / height) - 4);
-  const last = Math.min(shown.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + 4);
+  const last = Math.min(lines.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + 4);
   while (pool.length < last - first) pool.push(newRow());
   pool.forEach((element, index) => {
     element.hidden = first + index >= last;
     if (element.hidden) {
       element.removeAttribute("id");
     } else {
-      fill(element, shown[first + index], first + index, height);
+      fill(element, lines[first + index], first + index, height);
     }
   });
-  const active = selected !== null && document.getElementById("row" + selected);
-  if (active) list.setAttribute("aria-activedescendant", "row" + selected);
+  const active = list.querySelector(".row[aria-selected=true]:not([hidden])");
+  if (active) list.setAttribute("aria-activedescendant", active.id);
   else list.removeAttribute("aria-activedescendant");
 }
 function update(keepEnd) {
@@ -147,16 +210,25 @@ function update(keepEnd) {
   render();
   if (atEnd && list.scrollHeight > list.clientHeight) { list.scrollTop = list.scrollHeight; render(); }
 }
-function move(step) {
-  if (!shown.length) return;
-  const index = shown.findIndex(row => row.number === selected);
-  const last = shown.length - 1;
-  const from = index < 0 ? (step < 0 ? shown.length : -1) : index;
-  const next = Math.min(Math.max(from + step, 0), last);
-  select(shown[next].number, !$("detail").hidden);
+// A row of a request is selected if its exchange is opened and that request was chosen.
+function isSelected(row, index) {
+  if (row.number !== selected) return false;
+  const chosen = opened.has(row.number) && attempt >= 0 ? attempt : undefined;
+  return index === chosen;
 }
-function reveal(number) {
-  const index = shown.findIndex(row => row.number === number);
+function selectedLine() {
+  return lines.findIndex(([row, index]) => isSelected(row, index));
+}
+function move(step) {
+  if (!lines.length) return;
+  const index = selectedLine();
+  const last = lines.length - 1;
+  const from = index < 0 ? (step < 0 ? lines.length : -1) : index;
+  const [row, part] = lines[Math.min(Math.max(from + step, 0), last)];
+  select(row.number, !$("detail").hidden, part === undefined ? -1 : part);
+}
+function reveal() {
+  const index = selectedLine();
   const height = rowHeight();
   if (index < 0) return;
   if (index * height < list.scrollTop) list.scrollTop = index * height;
@@ -181,6 +253,20 @@ for (const [id, label] of states) {
   });
   $("states").append(button);
 }
-$("filter").addEventListener("input", () => update());
+$("sort").append(el("option", "", "In order"));
+$("sort").firstChild.value = "number";
+for (const head of document.querySelectorAll("#head [data-sort]")) {
+  head.addEventListener("click", () => sortBy(head.dataset.sort));
+  $("sort").append(...["", "-"].map(order => {
+    const option = el("option", "", head.textContent + (order ? " ↓" : " ↑"));
+    option.value = head.dataset.sort + order;
+    return option;
+  }));
+}
+$("sort").addEventListener("change", () => {
+  const [key, isDescending] = $("sort").value.split(/(?=-)/);
+  sorting = { key, isDescending: isDescending !== undefined };
+  update();
+});
 list.addEventListener("scroll", render, { passive: true });
 new ResizeObserver(render).observe(list);

@@ -12,6 +12,7 @@ struct InspectorRoutes: Sendable {
     /// Returns the page, its data, or a refusal without content.
     func response(to request: ReceivedRequest) -> MockResponse {
         guard isFromPage(request) else { return refusal(403, "this host or origin may not read the inspector") }
+        if request.method == .POST, let number = numberToSend(request) { return send(number, request) }
         guard request.method == .GET else { return refusal(405, "only GET is supported") }
         let parts = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         guard let given = parts.first, token.isEqual(to: given) else { return refusal(404, "not found") }
@@ -21,6 +22,7 @@ struct InspectorRoutes: Sendable {
         case "": return path.count == 1 ? page : refusal(404, "not found")
         case "events" where path.count == 1: return events(request)
         case "archive" where path.count == 1: return archive
+        case "search" where path.count == 1: return search(request)
         case "exchanges" where path.count == 2: return exchange(path.last.flatMap { Int($0) })
         default: return refusal(404, "not found")
         }
@@ -74,7 +76,39 @@ struct InspectorRoutes: Sendable {
 
     private func exchange(_ number: Int?) -> MockResponse {
         guard let exchange = number.flatMap(store.exchange) else { return refusal(404, "not found") }
-        return json(ShownExchange(exchange, store.redaction))
+        return json(ShownExchange(exchange, store.redaction, showsBinary: store.showsBinaryBodies))
+    }
+
+    private func search(_ request: ReceivedRequest) -> MockResponse {
+        let text = request.queryItems.first { $0.name == "text" }?.value ?? ""
+        return json(BodySearch(text, in: store.exchanges(), store.redaction))
+    }
+
+    /// Returns the number in the path `exchanges/NUMBER/send`; `nil` for another path or token.
+    private func numberToSend(_ request: ReceivedRequest) -> Int? {
+        let parts = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        guard parts.count == 4, let given = parts.first, token.isEqual(to: given) else { return nil }
+        let path = Array(parts.dropFirst())
+        guard path.first == "exchanges", path.last == "send" else { return nil }
+        return path.dropFirst().first.flatMap { Int($0) }
+    }
+
+    /// Sends a request with the changes of the page, which must prove its origin.
+    private func send(_ number: Int, _ request: ReceivedRequest) -> MockResponse {
+        guard request.headers["Origin"] != nil, request.headers[.contentType] == ContentType.json else {
+            return refusal(403, "only the page of the inspector may send requests")
+        }
+        guard let send = store.send else { return refusal(409, "the inspector observes no service that can send") }
+        guard let sent = store.exchange(number)?.attempts.last else { return refusal(404, "not found") }
+        do {
+            let changed = try JSON.decode(ChangedRequest.self, from: request.body)
+            send(try changed.request(from: sent, store.redaction))
+            return response(202, "text/plain; charset=utf-8", Data("sent\n".utf8))
+        } catch let error as WebServiceError {
+            return refusal(422, error.message)
+        } catch {
+            return refusal(400, "the changed request is not valid JSON")
+        }
     }
 
     private var archive: MockResponse {

@@ -31,16 +31,25 @@ final class ExchangeStore: Observer {
     }
 
     let redaction: Redaction
+    /// A Boolean value that indicates whether the page shows bodies that cannot be redacted.
+    let showsBinaryBodies: Bool
+    /// Sends a request with the observed service; `nil` without one.
+    let send: (@Sendable (Request) -> Void)?
     private let maximumExchanges: Int
     private let bodyLimit: Int
     private let memoryLimit: Int
     private let state = Mutex(State())
 
-    init(maximumExchanges: Int, bodyLimit: Int, memoryLimit: Int, redaction: Redaction) {
+    init(
+        maximumExchanges: Int, bodyLimit: Int, memoryLimit: Int, redaction: Redaction, showsBinaryBodies: Bool = false,
+        send: (@Sendable (Request) -> Void)? = nil
+    ) {
         self.maximumExchanges = max(maximumExchanges, 1)
         self.bodyLimit = max(bodyLimit, 0)
         self.memoryLimit = memoryLimit
         self.redaction = redaction
+        self.showsBinaryBodies = showsBinaryBodies
+        self.send = send
     }
 
     // MARK: Recording

@@ -1,10 +1,6 @@
 import Foundation
 import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// One request that was sent, and its response or error.
 struct RecordedAttempt: Sendable {
     let number: Int
@@ -112,51 +108,4 @@ struct RecordedBody: Sendable {
         data.append(part.data.prefix(max(0, limit - data.count)))
         size += part.size
     }
-}
-
-/// The failure of an exchange or of one of its parts.
-enum RecordedFailure: Sendable {
-    case cancelled
-    /// The description, which may contain values of the request.
-    case error(String)
-
-    init(_ error: any Error) {
-        switch error {
-        case is CancellationError: self = .cancelled
-        case let error as URLError where error.code == .cancelled: self = .cancelled
-        case let error as URLError: self = .error(Self.text(of: error))
-        case let error as WebServiceError: self = .error("\(error.code): \(error.message)")
-        default: self = .error("\(type(of: error)) \((error as NSError).code)")
-        }
-    }
-
-    /// The description; `nil` for a cancellation.
-    var text: String? { if case .error(let text) = self { text } else { nil } }
-
-    /// A Boolean value that indicates whether the work was cancelled.
-    var isCancellation: Bool { if case .cancelled = self { true } else { false } }
-
-    /// Returns the name and the number of the code, and the description of the session.
-    ///
-    /// Other details of the error contain the URL.
-    private static func text(of error: URLError) -> String {
-        let name = names[error.code].map { " \($0)" } ?? ""
-        let description = error.userInfo[NSLocalizedDescriptionKey] as? String
-        return "URLError\(name) (\(error.code.rawValue))\(description.map { ": \($0)" } ?? "")"
-    }
-
-    private static let names: [URLError.Code: String] = [
-        .badServerResponse: "badServerResponse", .badURL: "badURL",
-        .cannotConnectToHost: "cannotConnectToHost", .cannotDecodeContentData: "cannotDecodeContentData",
-        .cannotFindHost: "cannotFindHost", .clientCertificateRejected: "clientCertificateRejected",
-        .clientCertificateRequired: "clientCertificateRequired",
-        .dataLengthExceedsMaximum: "dataLengthExceedsMaximum", .dnsLookupFailed: "dnsLookupFailed",
-        .httpTooManyRedirects: "httpTooManyRedirects", .networkConnectionLost: "networkConnectionLost",
-        .notConnectedToInternet: "notConnectedToInternet",
-        .requestBodyStreamExhausted: "requestBodyStreamExhausted", .resourceUnavailable: "resourceUnavailable",
-        .secureConnectionFailed: "secureConnectionFailed",
-        .serverCertificateUntrusted: "serverCertificateUntrusted", .timedOut: "timedOut",
-        .unknown: "unknown", .unsupportedURL: "unsupportedURL",
-        .userAuthenticationRequired: "userAuthenticationRequired",
-    ]
 }

@@ -48,6 +48,10 @@ struct Socket: Sendable, Hashable {
             listener.closeOnExec()
             // `accept` must not block if the client has closed the connection.
             _ = fcntl(listener.descriptor, F_SETFL, O_NONBLOCK)
+            // A program that is started again binds its port while old connections time out.
+            var one: Int32 = 1
+            let size = socklen_t(MemoryLayout<Int32>.size)
+            if port != 0 { _ = setsockopt(listener.descriptor, SOL_SOCKET, SO_REUSEADDR, &one, size) }
             try withAddress(port: port) { address, size in
                 _ = try system("bind", orThrow: .mockServer) { bind(listener.descriptor, address, size) }
             }

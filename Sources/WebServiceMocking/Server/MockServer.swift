@@ -73,9 +73,11 @@ public final class MockServer: StubResponder {
     ///
     /// Bodies of requests are limited to 64 KiB.
     ///
-    /// - Parameter handler: Returns the handler of all requests. Receives the port.
-    package convenience init(unrecorded handler: @escaping (_ port: Int) -> Handler) throws {
-        try self.init(port: 0, unrecorded: handler)
+    /// - Parameters:
+    ///   - handler: Returns the handler of all requests. Receives the port.
+    ///   - port: The port; 0 for any free port.
+    package convenience init(unrecorded handler: @escaping (_ port: Int) -> Handler, port: UInt16 = 0) throws {
+        try self.init(port: port, unrecorded: handler)
     }
 
     init(

@@ -1,0 +1,38 @@
+import Foundation
+import WebServiceCore
+import WebServiceDiagnostics
+
+/// The exchanges whose bodies contain a text as the page shows them, without secrets.
+struct BodySearch: Encodable {
+    /// The numbers of the exchanges, the oldest first.
+    let numbers: [Int]
+
+    /// The maximum number of bytes of a text to find.
+    private static let maximumText = 200
+
+    init(_ text: String, in exchanges: [RecordedExchange], _ redaction: Redaction) {
+        let wanted = Data(text.lowercased().utf8.prefix(Self.maximumText))
+        numbers = wanted.isEmpty ? [] : exchanges.filter { Self.has(wanted, $0, redaction) }.map(\.number)
+    }
+
+    private static func has(_ wanted: Data, _ exchange: RecordedExchange, _ redaction: Redaction) -> Bool {
+        let responses = exchange.attempts.map(\.response) + [exchange.response]
+        return responses.contains { $0.map { has(wanted, $0.body, headers: $0.head.headers, redaction) } ?? false }
+            || exchange.attempts.contains { attempt in
+                attempt.body.map { has(wanted, $0, headers: attempt.sentHeaders, redaction) } ?? false
+            }
+    }
+
+    /// Redacts only bodies that contain the text, because that takes more time.
+    private static func has(
+        _ wanted: Data, _ body: RecordedBody, headers: Headers, _ redaction: Redaction
+    ) -> Bool {
+        let isEncoded = headers["Content-Encoding"] != nil
+        guard isEncoded || contains(wanted, String(decoding: body.data, as: UTF8.self)) else { return false }
+        return ShownBody(body, headers, redaction).text.map { contains(wanted, $0) } ?? false
+    }
+
+    private static func contains(_ wanted: Data, _ text: String) -> Bool {
+        Data(text.lowercased().utf8).range(of: wanted) != nil
+    }
+}

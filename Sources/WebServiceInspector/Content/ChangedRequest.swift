@@ -1,0 +1,66 @@
+import Foundation
+import WebServiceCore
+import WebServiceDiagnostics
+
+/// A request as it was changed in the page, where its secrets are placeholders.
+struct ChangedRequest: Decodable {
+    let method: String
+    let url: String
+    /// Names and values.
+    let headers: [[String]]
+    /// The text of the body; `nil` if the body is not changed.
+    let body: String?
+
+    /// Returns the request with the secrets of a request that was sent.
+    ///
+    /// A URL and a body with placeholders must be unchanged, because a changed one does not
+    /// identify its secrets. Those of header fields are only sent to the same origin.
+    ///
+    /// - Throws: `WebServiceError` with the code `encoding`.
+    func request(from sent: RecordedAttempt, _ redaction: Redaction) throws -> Request {
+        let isSameURL = url == redaction.url(sent.url)
+        let hasPlaceholder = { (text: String) in text.contains(redaction.placeholder) }
+        guard isSameURL || !hasPlaceholder(url) else {
+            throw Self.error("the changed URL contains a redacted value: enter the value")
+        }
+        let target = isSameURL ? sent.url : url
+        guard let origin = URL(string: target).flatMap(Origin.init) else {
+            throw Self.error("the URL is no absolute http or https URL without user information")
+        }
+        let isSameOrigin = origin == URL(string: sent.url).flatMap(Origin.init)
+        var request = Request(Request.Method(rawValue: method), url: target)
+        request.headers = Headers(
+            try headers.map { field in
+                guard field.count == 2, let name = field.first, let value = field.last else {
+                    throw Self.error("a header field consists of a name and a value")
+                }
+                guard hasPlaceholder(value) else { return (name, value) }
+                let secret = sent.sentHeaders.first {
+                    $0.name.equalsIgnoringASCIICase(name) && redaction.value(ofHeader: $0.name, $0.value) == value
+                }
+                guard isSameOrigin, let secret else {
+                    throw Self.error(
+                        "the header field '\(name.prefix(100))' contains a redacted value: enter the value")
+                }
+                return (name, secret.value)
+            })
+        let data = try body.map { Data($0.utf8) } ?? Self.body(of: sent)
+        guard !(body.map(hasPlaceholder) ?? false) else {
+            throw Self.error("the changed body contains a redacted value: enter the value")
+        }
+        if !data.isEmpty { request.content = .data(data, contentType: request.headers[.contentType]) }
+        return request
+    }
+
+    /// Returns the whole body of a request that was sent.
+    private static func body(of sent: RecordedAttempt) throws -> Data {
+        guard let body = sent.body, body.data.count == body.size else {
+            throw error("the body is not retained completely: enter a body")
+        }
+        return body.data
+    }
+
+    private static func error(_ message: String) -> WebServiceError {
+        WebServiceError(.encoding, message)
+    }
+}

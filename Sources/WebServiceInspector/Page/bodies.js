@@ -1,0 +1,146 @@
+// The views of bodies: text, JSON, XML, images, bytes, and the events of an event stream.
+const hexStep = 64 << 10, mostEvents = 1000;
+const bytesOf = base64 => Uint8Array.from(atob(base64), c => c.charCodeAt(0));
+function hexLine(bytes, start, width) {
+  const part = bytes.subarray(start, start + width);
+  const hex = Array.from(part, byte => byte.toString(16).padStart(2, "0")).join(" ");
+  const text = Array.from(part, byte => byte > 31 && byte < 127 ? String.fromCharCode(byte) : ".").join("");
+  return start.toString(16).padStart(8, "0") + "  " + hex.padEnd(width * 3 - 1) + "  " + text + "\n";
+}
+// Returns the first bytes, and a button that shows further ones.
+function hexNodes(bytes) {
+  const width = $("panel").clientWidth < 620 ? 8 : 16, pre = el("pre", "hex");
+  let end = 0;
+  const more = button("", "more", () => show());
+  function show() {
+    const from = end, lines = [];
+    end = Math.min(bytes.length, end + hexStep);
+    for (let start = from; start < end; start += width) lines.push(hexLine(bytes, start, width));
+    pre.append(document.createTextNode(lines.join("")));
+    more.textContent = "Show more (" + size(bytes.length - end) + ")";
+    more.hidden = end === bytes.length;
+  }
+  show();
+  return [pre, more];
+}
+function pictureNodes(bytes, body) {
+  const picture = el("img", "picture");
+  picture.alt = "Body of the type " + body.type;
+  picture.src = URL.createObjectURL(new Blob([bytes], { type: body.type }));
+  picture.onload = () => {
+    URL.revokeObjectURL(picture.src);
+    note.textContent += ", " + picture.naturalWidth + " × " + picture.naturalHeight + " pixels";
+  };
+  picture.onerror = () => { note.textContent += "; the image is damaged"; };
+  const note = el("p", "note", body.type + ", " + size(body.size));
+  const hex = el("details", "", el("summary", "", "Bytes"));
+  hex.addEventListener("toggle", () => { if (!hex.querySelector("pre")) hex.append(...hexNodes(bytes)); });
+  return [picture, note, hex];
+}
+// Returns the complete events of an event stream (WHATWG HTML, section 9.2), and whether a part of
+// a further one follows.
+function parseEvents(text) {
+  const events = [];
+  let id = "", type = "", data = [], hasFields = false;
+  for (const line of text.replace(/^\ufeff/, "").split(/\r\n|\n|\r/)) {
+    if (!line) {
+      if (data.length) events.push({ id, type: type || "message", data: data.join("\n") });
+      [type, data, hasFields] = ["", [], false];
+      continue;
+    }
+    const colon = line.indexOf(":");
+    if (colon === 0) continue;
+    hasFields = true;
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (name === "data") data.push(value);
+    if (name === "event") type = value;
+    if (name === "id" && !value.includes("\0")) id = value;
+  }
+  return [events, hasFields];
+}
+const openEvents = new Set();  // of the exchange that is shown
+let openEventsOf = null;
+function eventNodes(body, placeholder) {
+  const [events, isPartial] = parseEvents(body.text);
+  if (openEventsOf !== selected) { openEvents.clear(); openEventsOf = selected; }
+  const list = el("div", "events"), first = Math.max(0, events.length - mostEvents);
+  if (first) list.append(el("p", "note", "The last " + mostEvents + " of " + events.length + " events."));
+  events.slice(first).forEach((event, offset) => {
+    const index = first + offset, row = el("details", "event"), preview = el("span", "preview");
+    preview.append(withMarks(event.data.slice(0, 300), placeholder));
+    row.append(el("summary", "", el("b", "", String(index + 1)), el("i", "", event.type), preview));
+    const fill = () => {
+      if (row.querySelector("pre")) return;
+      const pre = el("pre");
+      pre.append(/^\s*[{[]/.test(event.data) ? formatJSON(event.data) : withMarks(event.data, placeholder));
+      row.append(...(event.id ? [el("p", "note", "id: " + event.id)] : []), pre);
+    };
+    row.addEventListener("toggle", () => {
+      if (row.open) { openEvents.add(index); fill(); } else openEvents.delete(index);
+    });
+    if (openEvents.has(index)) { row.open = true; fill(); }
+    list.append(row);
+  });
+  if (!events.length) list.append(el("p", "note", "No complete event yet."));
+  if (isPartial) list.append(el("p", "note", "A further event is incomplete."));
+  return [list];
+}
+function fileName(url, body) {
+  const last = /([^/?#]*)\/?(?:[?#].*)?$/s.exec(url.replace(/^[a-z]+:\/\/[^/]*/i, ""))[1];
+  const plain = last.replace(/[^\w.-]/g, "_").slice(-80).replace(/^\.+/, "") || "body";
+  const known = { "application/json": "json", "text/plain": "txt", "application/octet-stream": "bin" };
+  const type = (body.type || "").toLowerCase();
+  const ending = known[type] || (body.json ? "json" : /[a-z0-9]+$/.exec(type)?.[0] || "bin");
+  return plain.includes(".") ? plain : plain + "." + ending;
+}
+function save(name, parts, type) {
+  const link = el("a");
+  link.download = name;
+  link.href = URL.createObjectURL(new Blob(parts, { type }));
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast("Copied");
+  } catch {
+    toast("The browser does not permit copying.");
+  }
+}
+function bodyTools(body, bytes, url) {
+  const base64 = body.image || body.bytes;
+  const tools = el("div", "bodytools",
+    button("Save", "", () => save(fileName(url, body), [bytes || body.text], "application/octet-stream")),
+    button(base64 ? "Copy as Base64" : "Copy", "", () => copyText(base64 || body.text)));
+  if (body.json) {
+    let folds = false;
+    tools.append(button("Fold all", "", event => {
+      folds = !folds;
+      event.target.textContent = folds ? "Unfold all" : "Fold all";
+      foldAll(tools.nextElementSibling, folds);
+    }));
+  }
+  return tools;
+}
+// Returns the nodes that show a body.
+function bodyNodes(body, placeholder, url) {
+  if (!body || !body.size && !body.note) return [el("p", "note", "No body.")];
+  const nodes = [], bytes = body.image || body.bytes ? bytesOf(body.image || body.bytes) : null;
+  if (bytes || body.text) nodes.push(bodyTools(body, bytes, url));
+  if (body.image) {
+    nodes.push(...pictureNodes(bytes, body));
+  } else if (bytes) {
+    nodes.push(...hexNodes(bytes), el("p", "note", "These bytes are not redacted."));
+  } else if (body.text !== undefined && body.type === "text/event-stream") {
+    nodes.push(...eventNodes(body, placeholder));
+  } else if (body.text !== undefined) {
+    const pre = el("pre", body.json ? "json" : "");
+    pre.append(body.json ? formatJSON(body.text) : isXML(body) ? formatXML(body.text)
+      : withMarks(body.text, placeholder));
+    nodes.push(pre);
+  }
+  if (body.note) nodes.push(el("p", "note", body.note));
+  return nodes;
+}

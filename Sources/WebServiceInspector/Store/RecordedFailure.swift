@@ -1,0 +1,83 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The failure of an exchange or of one of its parts.
+enum RecordedFailure: Sendable {
+    case cancelled
+    /// The description and those of the underlying errors, the direct cause first. They may contain
+    /// values of the request.
+    case error(String, causes: [String])
+
+    /// The maximum number of underlying errors to retain.
+    private static let maximumCauses = 8
+
+    init(_ error: any Error) {
+        switch error {
+        case is CancellationError: self = .cancelled
+        case let error as URLError where error.code == .cancelled: self = .cancelled
+        default: self = .error(Self.text(of: error), causes: Self.causes(of: error))
+        }
+    }
+
+    /// The description; `nil` for a cancellation.
+    var text: String? { if case .error(let text, _) = self { text } else { nil } }
+
+    /// The descriptions of the underlying errors, the direct cause first.
+    var causes: [String] { if case .error(_, let causes) = self { causes } else { [] } }
+
+    /// A Boolean value that indicates whether the work was cancelled.
+    var isCancellation: Bool { if case .cancelled = self { true } else { false } }
+
+    private static func causes(of error: any Error) -> [String] {
+        var causes: [String] = []
+        var cause = underlying(error)
+        while let error = cause, causes.count < maximumCauses {
+            causes.append(text(of: error))
+            cause = underlying(error)
+        }
+        return causes
+    }
+
+    private static func underlying(_ error: any Error) -> (any Error)? {
+        if let error = error as? WebServiceError { return error.underlying }
+        return (error as NSError).userInfo[NSUnderlyingErrorKey] as? any Error
+    }
+
+    private static func text(of error: any Error) -> String {
+        switch error {
+        case let error as URLError: text(of: error)
+        case let error as WebServiceError: "\(error.code): \(error.message)"
+        default:
+            "\(type(of: error) == NSError.self ? (error as NSError).domain : "\(type(of: error))") "
+                + "\((error as NSError).code)"
+        }
+    }
+
+    /// Returns the name and the number of the code, and the description of the session.
+    ///
+    /// Other details of the error contain the URL.
+    private static func text(of error: URLError) -> String {
+        let name = names[error.code].map { " \($0)" } ?? ""
+        let description = error.userInfo[NSLocalizedDescriptionKey] as? String
+        return "URLError\(name) (\(error.code.rawValue))\(description.map { ": \($0)" } ?? "")"
+    }
+
+    private static let names: [URLError.Code: String] = [
+        .badServerResponse: "badServerResponse", .badURL: "badURL",
+        .cannotConnectToHost: "cannotConnectToHost", .cannotDecodeContentData: "cannotDecodeContentData",
+        .cannotFindHost: "cannotFindHost", .clientCertificateRejected: "clientCertificateRejected",
+        .clientCertificateRequired: "clientCertificateRequired",
+        .dataLengthExceedsMaximum: "dataLengthExceedsMaximum", .dnsLookupFailed: "dnsLookupFailed",
+        .httpTooManyRedirects: "httpTooManyRedirects", .networkConnectionLost: "networkConnectionLost",
+        .notConnectedToInternet: "notConnectedToInternet",
+        .requestBodyStreamExhausted: "requestBodyStreamExhausted", .resourceUnavailable: "resourceUnavailable",
+        .secureConnectionFailed: "secureConnectionFailed",
+        .serverCertificateUntrusted: "serverCertificateUntrusted", .timedOut: "timedOut",
+        .unknown: "unknown", .unsupportedURL: "unsupportedURL",
+        .userAuthenticationRequired: "userAuthenticationRequired",
+    ]
+}
