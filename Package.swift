@@ -165,6 +165,7 @@ let package = Package(
         .testTarget(
             name: "WebServiceTestingTests",
             dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting", "TestSupport"],
+            exclude: ["Cassettes"],
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceInspectorTests",
@@ -180,6 +181,7 @@ let package = Package(
                 "WebServiceInspector", "WebServiceMocking", "WebServiceTesting", "TestSupport",
             ]
                 + curlDependency + sqliteDependency,
+            exclude: ["Cassettes"],
             swiftSettings: optionalSettings
         ),
         .testTarget(
