@@ -168,6 +168,7 @@ let package = Package(
         .testTarget(
             name: "WebServiceTestingTests",
             dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting", "TestSupport"],
+            exclude: ["Cassettes"],
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceInspectorTests",
@@ -183,6 +184,7 @@ let package = Package(
                 "WebServiceInspector", "WebServiceMocking", "WebServiceTesting", "TestSupport",
             ]
                 + curlDependency + sqliteDependency,
+            exclude: ["Cassettes"],
             swiftSettings: optionalSettings
         ),
         .testTarget(

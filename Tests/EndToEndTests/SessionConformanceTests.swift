@@ -25,6 +25,14 @@ struct SessionConformanceTests {
         try await scenario.run(over: RequestRecordingSession(mock), stubbedBy: mock)
     }
 
+    @Test("All scenarios run in one call, which returns the failures", .covers("M-349"))
+    func failures() async throws {
+        #expect(try await SessionScenario.failures(over: MockSession()) == [])
+        let failures = try await SessionScenario.failures(over: Deaf(error: URLError(.badURL)), limit: .milliseconds(5))
+        #expect(Set(failures.map(\.scenario)).count == failures.count)
+        #expect(failures.contains { $0.received == "URLError -1000" })
+    }
+
     @Test("The failure of a scenario contains its name, the expected result and the received one")
     func failure() async throws {
         let scenario = try #require(

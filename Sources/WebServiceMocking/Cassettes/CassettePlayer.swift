@@ -13,15 +13,17 @@ final class CassettePlayer: Sendable {
     /// The places of the exchanges with each target, in order.
     private let places: [CassetteRequest.Target: [Int]]
     private let order: CassetteSession.Order
+    private let repeats: Bool
     private let compare: @Sendable (Cassette.Message) -> CassetteRequest
     private let used: Mutex<Set<Int>> = Mutex([])
 
     init(
-        _ cassette: Cassette, name: String, order: CassetteSession.Order,
+        _ cassette: Cassette, name: String, order: CassetteSession.Order, repeats: Bool,
         compare: @escaping @Sendable (Cassette.Message) -> CassetteRequest
     ) {
         self.name = name
         self.order = order
+        self.repeats = repeats
         self.compare = compare
         exchanges = cassette.exchanges
         let requests = exchanges.map { compare($0.request) }
@@ -38,7 +40,7 @@ final class CassettePlayer: Sendable {
         let place = used.withLock { used -> Int? in
             let place =
                 switch order {
-                case .byMatch: matching.first { !used.contains($0) }
+                case .byMatch: matching.first { !used.contains($0) } ?? (repeats ? matching.last : nil)
                 case .inOrder: matching.contains(used.count) ? used.count : nil
                 }
             if let place { used.insert(place) }

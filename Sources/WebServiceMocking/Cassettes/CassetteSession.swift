@@ -80,6 +80,9 @@ public final class CassetteSession: StreamingSession {
     ///   - session: The session that sends the requests of a recording. Defaults to
     ///     `FoundationSession.shared`.
     ///   - order: The order of a replay. Defaults to ``Order/byMatch``.
+    ///   - repeats: A Boolean value that indicates whether the last matching exchange is replayed
+    ///     again when all were replayed. It has no effect with ``Order/inOrder``. Defaults to
+    ///     `false`: a further request fails.
     ///   - redaction: The rules for secrets. Its placeholder is not used. Defaults to
     ///     `Redaction.standard`.
     ///   - secrets: Further values to redact wherever they occur. Defaults to none.
@@ -91,7 +94,7 @@ public final class CassetteSession: StreamingSession {
     ///   cannot be read or is damaged.
     public init(
         file: URL, mode: Mode = .once, session: any Session = FoundationSession.shared, order: Order = .byMatch,
-        redaction: Redaction = .standard, secrets: [String] = [], allowed: Set<String> = [],
+        repeats: Bool = false, redaction: Redaction = .standard, secrets: [String] = [], allowed: Set<String> = [],
         recordsUnsearchedBodies: Bool = false, clock: TestClock? = nil
     ) throws {
         self.file = file
@@ -107,7 +110,7 @@ public final class CassetteSession: StreamingSession {
         case .once where !FileManager.default.fileExists(atPath: file.path), .record: role = .recording(.init())
         case .once, .replay:
             let player = CassettePlayer(
-                try Cassette(contentsOf: file), name: file.lastPathComponent, order: order
+                try Cassette(contentsOf: file), name: file.lastPathComponent, order: order, repeats: repeats
             ) { CassetteRequest($0, redaction, values: secrets) }
             role = .replaying(player)
         }

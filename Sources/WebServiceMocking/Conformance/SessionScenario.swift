@@ -84,6 +84,30 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
         try stage.finish()
     }
 
+    /// Runs all scenarios one after another and returns the failures.
+    ///
+    /// ```swift
+    /// #expect(try await SessionScenario.failures(over: MySession()) == [])
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - session: The session, evaluated for each scenario; see ``run(over:limit:)``.
+    ///   - limit: The maximum duration to wait for an expected event in a scenario.
+    /// - Throws: `WebServiceError` with the code `mockServer` if a server cannot be started, and
+    ///   `CancellationError` if the Swift task is cancelled.
+    public static func failures(over session: @autoclosure () -> any Session, limit: Duration = .seconds(10))
+        async throws -> [Failure]
+    {
+        var failures: [Failure] = []
+        for scenario in all {
+            try Task.checkCancellation()
+            do { try await scenario.run(over: session(), limit: limit) } catch let failure as Failure {
+                failures.append(failure)
+            }
+        }
+        return failures
+    }
+
     /// The error of a scenario whose guarantee does not hold.
     public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
         /// The name of the scenario.

@@ -48,18 +48,32 @@ struct Socket: Sendable, Hashable {
             listener.closeOnExec()
             // `accept` must not block if the client has closed the connection.
             _ = fcntl(listener.descriptor, F_SETFL, O_NONBLOCK)
-            // A program that is started again binds its port while old connections time out.
-            var one: Int32 = 1
-            let size = socklen_t(MemoryLayout<Int32>.size)
-            if port != 0 { _ = setsockopt(listener.descriptor, SOL_SOCKET, SO_REUSEADDR, &one, size) }
-            try withAddress(port: port) { address, size in
-                _ = try system("bind", orThrow: .mockServer) { bind(listener.descriptor, address, size) }
-            }
+            try listener.bind(to: port)
             try system("listen", orThrow: .mockServer) { listen(listener.descriptor, SOMAXCONN) }
             return listener
         } catch {
             listener.release()
             throw error
+        }
+    }
+
+    private func bind(to port: UInt16) throws {
+        if port != 0 {
+            // Connections of an earlier server on the port may still be closing.
+            var one: Int32 = 1
+            _ = setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
+        }
+        do {
+            try Self.withAddress(port: port) { address, size in
+                _ = try system("bind", orThrow: .mockServer) { systemBind(descriptor, address, size) }
+            }
+        } catch let error as WebServiceError {
+            let code = (error.underlying as? POSIXError)?.code
+            guard code == .EADDRINUSE || code == .EACCES else { throw error }
+            let reason = code == .EACCES ? "is reserved by the system" : "is in use"
+            throw WebServiceError(
+                .portUnavailable, "the port \(port) \(reason); pass another port, or 0 to let the system select one",
+                underlying: error.underlying)
         }
     }
 
@@ -229,4 +243,8 @@ struct Socket: Sendable, Hashable {
 /// The system's `send`, whose name is shadowed by a method of ``Socket``.
 private func systemSend(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer, _ flags: Int32) -> Int {
     send(descriptor, bytes.baseAddress, bytes.count, flags)
+}
+
+private func systemBind(_ descriptor: Int32, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> Int32 {
+    bind(descriptor, address, size)
 }

@@ -52,7 +52,7 @@ public final class MockServer: StubResponder {
     /// - Throws: `WebServiceError` with the code `mockServer` if a system call fails, for example
     ///   because the process has no free descriptors.
     public convenience init(handler: Handler? = nil) throws {
-        try self.init(port: 0, tls: nil, handler: handler)
+        try self.init(listeningOn: 0, tls: nil, handler: handler)
     }
 
     /// Creates and starts a server with or without TLS.
@@ -66,7 +66,26 @@ public final class MockServer: StubResponder {
     /// - Throws: `WebServiceError` with the code `tlsUnavailable` if the command or the library is
     ///   missing; otherwise the errors of ``init(handler:)``.
     public convenience init(tls: Bool, handler: Handler? = nil) throws {
-        try self.init(port: 0, tls: tls ? ServerTLS() : nil, handler: handler)
+        try self.init(listeningOn: 0, tls: tls ? ServerTLS() : nil, handler: handler)
+    }
+
+    /// Creates and starts a server on a port of your choice.
+    ///
+    /// Use it only if the client cannot be told the port. Tests that run at the same time cannot
+    /// share a port.
+    ///
+    /// - Parameters:
+    ///   - port: The port, from 1 to 65535; 0 lets the system select one.
+    ///   - tls: A Boolean value that indicates whether connections use TLS; see
+    ///     ``init(tls:handler:)``.
+    ///   - handler: Responds to requests without a stub; see ``init(handler:)``.
+    /// - Throws: `WebServiceError` with the code `portUnavailable` if the port is in use, reserved
+    ///   by the system or out of range; otherwise the errors of ``init(tls:handler:)``.
+    public convenience init(port: Int, tls: Bool = false, handler: Handler? = nil) throws {
+        guard let number = UInt16(exactly: port) else {
+            throw WebServiceError(.portUnavailable, "the port \(port) is not between 0 and 65535")
+        }
+        try self.init(listeningOn: number, tls: tls ? ServerTLS() : nil, handler: handler)
     }
 
     /// Creates a server that does not store its requests, for a program that runs for a long time.
@@ -77,11 +96,12 @@ public final class MockServer: StubResponder {
     ///   - handler: Returns the handler of all requests. Receives the port.
     ///   - port: The port; 0 for any free port.
     package convenience init(unrecorded handler: @escaping (_ port: Int) -> Handler, port: UInt16 = 0) throws {
-        try self.init(port: port, unrecorded: handler)
+        try self.init(listeningOn: port, unrecorded: handler)
     }
 
     init(
-        port requested: UInt16, tls: ServerTLS? = nil, handler: Handler? = nil, unrecorded: ((Int) -> Handler)? = nil
+        listeningOn requested: UInt16, tls: ServerTLS? = nil, handler: Handler? = nil,
+        unrecorded: ((Int) -> Handler)? = nil
     ) throws {
         self.tls = tls
         let listener = try Socket.listening(port: requested)
@@ -136,6 +156,22 @@ public final class MockServer: StubResponder {
         loop.state.withLock { $0.connectionFaults += faults }
     }
 
+    /// Returns the next request, and waits until it has arrived.
+    ///
+    /// ```swift
+    /// let order = try await server.nextRequest()
+    /// #expect(order.path == "/orders")
+    /// ```
+    /// The first call returns the first request of the server, and each further call the request
+    /// after it. Several callers that wait receive the requests in the order of their calls. The
+    /// request has no ``ReceivedRequest/pathParameters``.
+    ///
+    /// - Throws: `CancellationError` if the Swift task is cancelled, and `WebServiceError` with the
+    ///   code `mockServer` if the server has stopped and has no further request.
+    public func nextRequest() async throws -> ReceivedRequest {
+        try await stubTable.nextRequest()
+    }
+
     /// The number of connections accepted so far.
     public var connectionCount: Int {
         loop.state.withLock { $0.connectionCount }
@@ -163,6 +199,8 @@ public final class MockServer: StubResponder {
 extension WebServiceError.Code {
     /// A ``MockServer`` could not be started, or a ``MockResponse`` could not be written.
     public static let mockServer = WebServiceError.Code("mockServer")
+    /// The port of a ``MockServer`` is in use, reserved by the system or out of range.
+    public static let portUnavailable = WebServiceError.Code("portUnavailable")
     /// A ``MockServer`` with TLS could not be started, because OpenSSL is missing or has failed.
     public static let tlsUnavailable = WebServiceError.Code("tlsUnavailable")
 }

@@ -9,7 +9,7 @@ struct ServerConnection: Sendable {
     let socket: Socket
     let fault: MockServer.ConnectionFault?
     var limits = RequestParser.Limits()
-    let respond: @Sendable (ReceivedRequest) -> MockResponse
+    let respond: @Sendable (_ request: ReceivedRequest, _ isNeeded: () -> Bool) -> MockResponse
     let early: @Sendable (RequestHead) -> EarlyRoute
 
     /// Serves the client until either side ends the connection. The caller releases the descriptor.
@@ -56,7 +56,7 @@ struct ServerConnection: Sendable {
                 guard socket.send(Data("HTTP/1.1 100 Continue\r\n\r\n".utf8)) else { return .disconnect }
             case .request(let request):
                 if let ending = ending(afterBodyBytes: request.body.count) { return ending }
-                let ending = send(respond(request), to: request.head)
+                let ending = send(respond(request) { !socket.isDisconnected }, to: request.head)
                 if ending == .silence { while socket.receive(into: &buffer) > 0 {} }
                 if ending != .keepAlive { return ending }
             case .violation(let violation):

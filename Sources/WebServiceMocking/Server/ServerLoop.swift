@@ -138,12 +138,13 @@ final class ServerLoop: Sendable {
         return route.response.map(EarlyRoute.response) ?? .silence
     }
 
-    private func unrecordedResponse(to request: ReceivedRequest) -> MockResponse {
+    private func unrecordedResponse(to request: ReceivedRequest, isNeeded: () -> Bool) -> MockResponse {
         guard let handler = state.withLock({ $0.fallback }) else { return MockResponse(statusCode: 500) }
         do { return try handler(request) } catch { return MockResponse(statusCode: 500) }
     }
 
-    private func response(to request: ReceivedRequest) -> MockResponse {
+    /// - Parameter isNeeded: Returns whether the client waits for the response.
+    private func response(to request: ReceivedRequest, isNeeded: () -> Bool) -> MockResponse {
         let arrival = stubTable.receive(request)
         do {
             guard let match = stubTable.match(request, arrival) else {
@@ -152,6 +153,8 @@ final class ServerLoop: Sendable {
             }
             switch match.stub.responder {
             case .handler(let handler): return try handler(match.request ?? request)
+            case .asyncHandler(let handler):
+                return try Self.response(to: match.request ?? request, by: handler, isNeeded: isNeeded)
             case .sequence(let responses): return responses.response(ofCall: match.call)
             case .result, nil: return MockResponse(statusCode: 500)  // the server is stopping
             }
@@ -159,6 +162,30 @@ final class ServerLoop: Sendable {
             return MockResponse(
                 statusCode: 500, text: "the handler for \(request.method) \(request.path) threw: \(error)\n")
         }
+    }
+}
+
+extension ServerLoop {
+    /// Calls an asynchronous handler and blocks the thread of the connection until it ends.
+    ///
+    /// - Throws: The error of the handler, or `URLError.networkConnectionLost` if the client does
+    ///   not wait any longer. The handler is then cancelled.
+    private static func response(
+        to request: ReceivedRequest, by handler: @escaping Stub.AsyncHandler, isNeeded: () -> Bool
+    ) throws -> MockResponse {
+        let result = Mutex<Result<MockResponse, any Error>?>(nil)
+        let end = ThreadSignal()
+        let task = Task {
+            let outcome: Result<MockResponse, any Error>
+            do { outcome = .success(try await handler(request)) } catch { outcome = .failure(error) }
+            result.withLock { $0 = outcome }
+            end.signal()
+        }
+        defer { task.cancel() }
+        while !end.wait(milliseconds: 20) {
+            guard isNeeded() else { throw URLError(.networkConnectionLost) }
+        }
+        return try result.withLock { $0 }?.get() ?? MockResponse(statusCode: 500)
     }
 }
 

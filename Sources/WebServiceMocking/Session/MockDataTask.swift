@@ -17,13 +17,34 @@ final class MockDataTask: DataTask, AlarmTarget {
         var result: Result
         var trailers = Headers()
         var delay = Duration.zero
+        /// Determines the outcome asynchronously; `nil` if this is the outcome.
+        var later: (@Sendable () async -> Outcome)?
+        /// The suspended task of another session that sends the request; `nil` if none does.
+        var passed: (any DataTask)?
+
+        init(result: Result, trailers: Headers = Headers(), delay: Duration = .zero) {
+            (self.result, self.trailers, self.delay) = (result, trailers, delay)
+        }
+
+        init(later: @escaping @Sendable () async -> Outcome) {
+            self.init(result: (nil, nil, nil))
+            self.later = later
+        }
+
+        init(passed: any DataTask) {
+            self.init(result: (nil, nil, nil))
+            self.passed = passed
+        }
     }
 
     private struct State {
         var phase: TaskPhase<Completion>
         var alarms: [Alarm] = []
-        /// The Swift task that iterates the sequence of the body.
+        /// The Swift task of an asynchronous handler, or the one that iterates the sequence of the
+        /// body.
         var body: Task<Void, Never>?
+        /// The task of another session that sends the request.
+        var passed: (any DataTask)?
     }
 
     private let shared: Mutex<State>
@@ -50,8 +71,14 @@ final class MockDataTask: DataTask, AlarmTarget {
     }
 
     var state: DataTaskState {
-        shared.withLock { $0.phase.state }
+        let (state, passed) = shared.withLock { ($0.phase.state, $0.passed) }
+        return passed?.state ?? state
     }
+
+    /// The task of another session that sends the request; `nil` if a stub responds.
+    ///
+    /// It does not change after ``cancel()``.
+    var passed: (any DataTask)? { shared.withLock { $0.passed } }
 
     func resume() {
         guard shared.withLock({ $0.phase.resume() }) != nil else { return }
@@ -65,10 +92,43 @@ final class MockDataTask: DataTask, AlarmTarget {
         }
         clock.async { [self] in
             guard state == .running else { return }
-            let outcome = outcome()
-            guard outcome.delay > .zero else { return deliver(outcome) }
-            cancelAtEnd(clock.schedule(after: outcome.delay) { [self] in clock.async { [self] in deliver(outcome) } })
+            proceed(outcome())
         }
+    }
+
+    private func proceed(_ outcome: Outcome) {
+        if let later = outcome.later {
+            let handler = Task(executorPreference: clock.executor) { [self, clock] in
+                let outcome = await later()
+                clock.async { [self] in proceed(outcome) }
+            }
+            return cancelAtEnd(handler)
+        }
+        if let passed = outcome.passed { return pass(to: passed) }
+        guard outcome.delay > .zero else { return deliver(outcome) }
+        cancelAtEnd(clock.schedule(after: outcome.delay) { [self] in clock.async { [self] in deliver(outcome) } })
+    }
+
+    /// Lets the task of another session send the request and complete it.
+    private func pass(to task: any DataTask) {
+        let alarms = shared.withLock { state -> [Alarm]? in
+            guard state.phase.content != nil else { return nil }
+            defer { state.alarms = [] }
+            state.passed = task
+            _ = state.phase.complete()
+            return state.alarms
+        }
+        guard let alarms else { return }
+        for alarm in alarms { clock.cancel(alarm) }
+        task.resume()
+    }
+
+    private func cancelAtEnd(_ task: Task<Void, Never>) {
+        let isNeeded = shared.withLock { state in
+            if state.phase.content != nil { state.body = task }
+            return state.phase.content != nil
+        }
+        if !isNeeded { task.cancel() }
     }
 
     private func cancelAtEnd(_ alarm: Alarm) {
@@ -115,17 +175,16 @@ final class MockDataTask: DataTask, AlarmTarget {
                 complete()?((nil, nil, error), [:])
             }
         }
-        let isNeeded = shared.withLock { state in
-            if state.phase.content != nil { state.body = body }
-            return state.phase.content != nil
-        }
-        if !isNeeded { body.cancel() }
+        cancelAtEnd(body)
     }
 
     /// Has no effect: the request is sent by `resume()` and cannot be held back afterwards.
     func suspend() {}
 
-    func cancel() { fail(.cancelled) }
+    func cancel() {
+        fail(.cancelled)
+        passed?.cancel()
+    }
 
     func ring() { fail(.timedOut) }
 
@@ -143,20 +202,5 @@ final class MockDataTask: DataTask, AlarmTarget {
         for alarm in alarms { clock.cancel(alarm) }
         body?.cancel()
         return phase.content
-    }
-}
-
-/// The bytes of a body that is delivered as a whole.
-private final class CollectedBody: Sendable {
-    private let data = Mutex(Data())
-
-    var value: Data { data.withLock { $0 } }
-
-    /// - Returns: The number of bytes.
-    func append(_ chunk: Data) -> Int {
-        data.withLock { data in
-            data.append(chunk)
-            return data.count
-        }
     }
 }

@@ -18,15 +18,7 @@ extension MockResponse {
     public static func json(
         _ value: some Encodable, status: Int = 200, encoder: (any BodyEncoder)? = nil
     ) -> MockResponse {
-        var response = MockResponse(statusCode: status)
-        response.headers[.contentType] = ContentType.json
-        do {
-            response.data = try (encoder ?? sortingEncoder).encode(value)
-        } catch {
-            response.failure = WebServiceError(
-                .encoding, "the JSON body of a mock response cannot be encoded", underlying: error)
-        }
-        return response
+        json(status) { try (encoder ?? sortingEncoder).encode(value) }
     }
 
     /// Returns a response with a body of JSON of any shape.
@@ -36,6 +28,34 @@ extension MockResponse {
     /// ```
     public static func json(_ value: JSONValue, status: Int = 200) -> MockResponse {
         json(value, status: status, encoder: nil)
+    }
+
+    /// Returns a response with a JSON object whose members are variables.
+    ///
+    /// ```swift
+    /// .json(["id": id, "name": name, "price": price, "tags": tags])
+    /// ```
+    /// A value is `Encodable`, an optional (`nil` is `null`), or an array or a dictionary of such
+    /// values. Any other value is an error, as in ``json(_:status:encoder:)``.
+    @_disfavoredOverload
+    public static func json(_ members: KeyValuePairs<String, Any?>, status: Int = 200) -> MockResponse {
+        json(status) { try sortingEncoder.encode(JSONValue(members: members)) }
+    }
+
+    /// Returns a response with an array of JSON objects whose members are variables.
+    @_disfavoredOverload
+    public static func json(_ objects: [KeyValuePairs<String, Any?>], status: Int = 200) -> MockResponse {
+        json(status) { try sortingEncoder.encode(objects.map { try JSONValue(members: $0) }) }
+    }
+
+    private static func json(_ status: Int, encode: () throws -> Data) -> MockResponse {
+        var response = MockResponse(statusCode: status)
+        response.headers[.contentType] = ContentType.json
+        do { response.data = try encode() } catch {
+            response.failure = WebServiceError(
+                .encoding, "the JSON body of a mock response cannot be encoded", underlying: error)
+        }
+        return response
     }
 
     /// Returns a response with a plain-text body in UTF-8.
@@ -143,6 +163,17 @@ extension MockResponse {
     public func header(_ name: Headers.Name, _ value: String) -> MockResponse {
         var response = self
         response.headers[name] = value
+        return response
+    }
+
+    /// Returns the response with header fields, which replace fields with the same names.
+    ///
+    /// ```swift
+    /// .json(page).headers(["ETag": "\"7\"", "Link": next])
+    /// ```
+    public func headers(_ fields: Headers) -> MockResponse {
+        var response = self
+        response.headers = fields.adding(headers)
         return response
     }
 

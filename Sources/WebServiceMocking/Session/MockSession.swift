@@ -26,8 +26,9 @@ public import FoundationNetworking
 ///
 /// If several stubs match, the last one added before `resume()` is used. If none matches, the
 /// request fails with a `WebServiceError` with the code `noStub`, which names the method, the path
-/// and the closest stubs with their differences. Matchers and handlers are called on a background
-/// queue. All members may be called from any thread.
+/// and the closest stubs with their differences, unless ``passthrough`` sends it.
+/// Matchers and handlers are called on a background queue. All members may be called from any
+/// thread.
 public final class MockSession: MockableSession, StreamingSession {
     /// Returns whether a stub applies to a request.
     ///
@@ -37,6 +38,22 @@ public final class MockSession: MockableSession, StreamingSession {
     /// The stubs and the requests.
     public let stubTable = StubTable()
 
+    /// The session that sends requests without a stub; `nil`, the default, if they fail.
+    ///
+    /// ```swift
+    /// session.passthrough = FoundationSession.shared
+    /// session.on(.GET, "/v1/offers", .json(offers))
+    /// ```
+    /// Streams and uploads are sent as well. A body with files is read once more, to compare it
+    /// with the stubs. Timeouts and cancellation are those of that session. `receivedRequests`
+    /// contains the requests; a verification does not report them. Their responses have the source
+    /// `.mock`, like all responses of this session.
+    public var passthrough: (any Session)? {
+        get { other.withLock { $0 } }
+        set { other.withLock { $0 = newValue } }
+    }
+
+    private let other = Mutex<(any Session)?>(nil)
     private let clock: TaskClock
 
     /// Creates a session without stubs.
@@ -62,6 +79,9 @@ public final class MockSession: MockableSession, StreamingSession {
     /// `.mock`.
     public var responseSource: Response.Source { .mock }
 
+    /// Returns whether ``passthrough`` may add credentials to a request.
+    public func addsCredentials(to url: URL) -> Bool { passthrough?.addsCredentials(to: url) ?? false }
+
     /// Creates a task that responds from the stubs after it is resumed.
     public func dataTask(
         request: any URLRequestEncodable,
@@ -70,7 +90,7 @@ public final class MockSession: MockableSession, StreamingSession {
         MockDataTask(clock: clock) { result, _ in
             if let error = result.2 { completion(nil, nil, error) } else { completion(result.0, result.1, nil) }
         } send: { [self] in
-            try send(request)
+            try send(request) { $0.dataTask(request: request, completion: completion) }
         }
     }
 
@@ -79,9 +99,10 @@ public final class MockSession: MockableSession, StreamingSession {
     /// There are no metrics or interim heads.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         let mayPause = receiver.mayPause
-        return DeliveringTask(receiver, clock) { delivery in
+        var base: MockDataTask?
+        let stubbed = DeliveringTask(receiver, clock) { delivery in
             let sent = (request as? EncodedRequest)?.bodyCount ?? request.urlRequestValue.httpBody?.count ?? 0
-            return MockDataTask(clock: clock, delivery: delivery) { result, trailers in
+            let task = MockDataTask(clock: clock, delivery: delivery) { result, trailers in
                 let (data, response, error) = result
                 if error == nil, sent > 0 { delivery.send(Int64(sent), of: Int64(sent)) }
                 guard let response, let data else { return delivery.finish(data, response, error) }
@@ -89,42 +110,62 @@ public final class MockSession: MockableSession, StreamingSession {
                 for piece in mayPause ? data.pieces(of: 64 << 10) : [data] { delivery.receive(piece) }
                 delivery.finish(error.map { .failure($0) } ?? .success(trailers))
             } send: { [self] in
-                try send(request)
+                try send(request) { [clock] in $0.passedTask(request, to: receiver, clock) }
             }
+            base = task
+            return task
         }
+        return base.map { MockStreamTask($0, stubbed) } ?? stubbed
     }
 
-    private func send(_ request: any URLRequestEncodable) throws -> (Duration, @Sendable () -> MockDataTask.Outcome) {
+    /// - Parameter pass: Returns the task of another session for the request.
+    private func send(
+        _ request: any URLRequestEncodable, pass: @escaping @Sendable (any Session) -> any DataTask
+    ) throws -> (Duration, @Sendable () -> MockDataTask.Outcome) {
         let sent = try SentRequest(request)
         let arrival = stubTable.receive(sent)
         return (
             sent.timeout,
-            { [stubTable] in
-                do {
-                    return try Self.outcome(of: sent, arrival, stubTable)
-                } catch {
+            { [self] in
+                do { return try outcome(of: sent, arrival, pass: pass) } catch {
                     return MockDataTask.Outcome(result: (nil, nil, error))
                 }
             }
         )
     }
 
-    private static func outcome(of sent: SentRequest, _ arrival: StubTable.Arrival, _ stubs: StubTable) throws
+    private func outcome(
+        of sent: SentRequest, _ arrival: StubTable.Arrival, pass: (any Session) -> any DataTask
+    ) throws -> MockDataTask.Outcome {
+        let request = try sent.readingBody()
+        if request.hasFileBody { stubTable.replace(arrival.number, with: request) }
+        guard let match = stubTable.match(request, arrival) else {
+            if let passthrough { return MockDataTask.Outcome(passed: pass(passthrough)) }
+            throw WebServiceError(
+                .noStub, stubTable.recordUnmatched(request, arrival), request: Request(request.request))
+        }
+        switch match.stub.responder {
+        case .handler(let handler):
+            return try Self.outcome(of: handler(match.request ?? request.received), to: request)
+        case .asyncHandler(let handler):
+            let received = match.request ?? request.received
+            return MockDataTask.Outcome(later: {
+                do { return try Self.outcome(of: try await handler(received), to: request) } catch {
+                    return MockDataTask.Outcome(result: (nil, nil, error))
+                }
+            })
+        case .sequence(let responses):
+            return try Self.outcome(of: responses.response(ofCall: match.call), to: request)
+        case .result(let result): return try Self.outcome(of: result, to: request)
+        case nil:  // only the stubs of a server are released
+            return try Self.outcome(of: MockResponse(statusCode: 500), to: request)
+        }
+    }
+
+    private static func outcome(of result: any MockableDataTaskResult, to request: SentRequest) throws
         -> MockDataTask.Outcome
     {
-        let request = try sent.readingBody()
-        if request.hasFileBody { stubs.replace(arrival.number, with: request) }
-        guard let match = stubs.match(request, arrival) else {
-            throw WebServiceError(
-                .noStub, stubs.recordUnmatched(request, arrival), request: Request(request.request))
-        }
-        var result: any MockableDataTaskResult =
-            switch match.stub.responder {
-            case .handler(let handler): try handler(match.request ?? request.received)
-            case .sequence(let responses): responses.response(ofCall: match.call)
-            case .result(let result): result
-            case nil: MockResponse(statusCode: 500)  // only the stubs of a server are released
-            }
+        var result = result
         while let computed = result as? ComputedResult { result = try computed.compute(request.request) }
         let response = result as? MockResponse
         if response?.wire == .endless, let maximum = request.maximumResponseBytes {
@@ -162,5 +203,19 @@ extension Data {
     /// Returns the bytes in pieces of at most a size.
     fileprivate func pieces(of size: Int) -> [Data] {
         stride(from: startIndex, to: endIndex, by: size).map { self[$0..<Swift.min($0 + size, endIndex)] }
+    }
+}
+
+extension Session {
+    /// Returns a task that delivers the response to a receiver.
+    fileprivate func passedTask(
+        _ request: any URLRequestEncodable, to receiver: any BodyReceiver, _ clock: TaskClock
+    ) -> any StreamTask {
+        if let session = self as? any StreamingSession {
+            return session.streamTask(request: request, receiver: receiver)
+        }
+        return DeliveringTask(receiver, clock) { delivery in
+            dataTask(request: request) { delivery.finish($0, $1, $2) }
+        }
     }
 }

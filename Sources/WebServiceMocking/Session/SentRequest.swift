@@ -81,13 +81,9 @@ extension SentRequest: IncomingRequest {
     private func received(_ method: Request.Method, _ url: String, headers: Headers, body: Data?)
         -> ReceivedRequest
     {
-        // The slash, question mark or number sign that ends the origin (RFC 3986, section 3.2).
-        let authority = url.firstRange(of: "://")?.upperBound ?? url.startIndex
-        let end = url[authority...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? url.endIndex
-        let rest = url[end...].prefix { $0 != "#" }
-        let target = rest.hasPrefix("/") ? String(rest) : "/\(rest)"
+        let (origin, target) = url.originAndTarget
         let head = RequestHead(method: method, target: target, headers: headers)
-        return ReceivedRequest(head: head, body: body ?? Data(), origin: String(url[..<end]))
+        return ReceivedRequest(head: head, body: body ?? Data(), origin: origin)
     }
 }
 
@@ -100,5 +96,16 @@ extension URLRequestEncodable {
     /// The method, without creating a `URLRequest` if possible.
     var sentMethod: String {
         (self as? EncodedRequest)?.method.rawValue ?? urlRequestValue.httpMethod ?? "GET"
+    }
+}
+
+extension String {
+    /// The origin of a URL, and the path and the query after it, which begin with a slash.
+    var originAndTarget: (origin: String, target: String) {
+        // The slash, question mark or number sign that ends the origin (RFC 3986, section 3.2).
+        let authority = firstRange(of: "://")?.upperBound ?? startIndex
+        let end = self[authority...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? endIndex
+        let rest = self[end...].prefix { $0 != "#" }
+        return (String(self[..<end]), rest.hasPrefix("/") ? String(rest) : "/\(rest)")
     }
 }

@@ -9,6 +9,7 @@ final class MatchInput {
         self.request = request
     }
 
+    private(set) lazy var origin = request.url.flatMap { Origin($0) }
     private(set) lazy var segments = PathPattern.segments(of: request.path)
     private(set) lazy var queryItems = request.queryItems
     private(set) lazy var formItems = request.formItems

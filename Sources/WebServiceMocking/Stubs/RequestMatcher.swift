@@ -27,7 +27,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
     }
 
     /// Creates a condition without placeholders.
-    private init(
+    init(
         _ description: String, holds: @escaping @Sendable (MatchInput) -> Bool,
         explain: @escaping @Sendable (MatchInput) -> String
     ) {
@@ -140,6 +140,18 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
             else { return "JSON body: expected JSON, received \(Excerpt.body(input.request.body))" }
             let place = difference.path.isEmpty ? "" : " at \(difference.path)"
             return "JSON body\(place): expected \(difference.expected), received \(difference.received)"
+        }
+    }
+
+    /// Matches requests whose body is JSON that contains members with these values, which may be
+    /// variables.
+    ///
+    /// A value that is not `Encodable` matches no request.
+    @_disfavoredOverload
+    public static func json(_ members: KeyValuePairs<String, Any?>) -> RequestMatcher {
+        do { return json(try JSONValue(members: members)) } catch {
+            let problem = "JSON body: the expected value cannot be encoded: \(error)"
+            return RequestMatcher("JSON body", holds: { _ in false }, explain: { _ in problem })
         }
     }
 

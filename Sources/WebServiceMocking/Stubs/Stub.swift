@@ -29,6 +29,12 @@ public final class Stub: Sendable, CustomStringConvertible {
     /// Called on a background thread, concurrently for different requests.
     public typealias Handler = @Sendable (_ request: ReceivedRequest) throws -> MockResponse
 
+    /// Returns the response to a request asynchronously.
+    ///
+    /// Called concurrently for different requests. Its Swift task is cancelled when the request is
+    /// cancelled or times out, or when the client closes the connection.
+    public typealias AsyncHandler = @Sendable (_ request: ReceivedRequest) async throws -> MockResponse
+
     enum Condition: Sendable {
         case matcher(RequestMatcher)
         case encodable(MockSession.Matcher)
@@ -38,6 +44,7 @@ public final class Stub: Sendable, CustomStringConvertible {
         /// A result of a session.
         case result(any MockableDataTaskResult)
         case handler(Handler)
+        case asyncHandler(AsyncHandler)
         /// Responses to successive requests.
         case sequence([MockResponse])
     }

@@ -52,7 +52,7 @@ extension StubResponder {
 
     /// Adds a stub that responds to requests with a method and a path by a closure.
     ///
-    /// See ``on(_:fileID:filePath:line:column:handler:)``.
+    /// The closure is described with the variant that has a matcher.
     @discardableResult
     public func on(
         _ method: Request.Method, _ path: String, fileID: String = #fileID, filePath: String = #filePath,

@@ -33,7 +33,7 @@ public final class StubTable: Sendable {
 
     struct State {
         fileprivate(set) var stubs: [Stub] = []
-        fileprivate var isClosed = false
+        fileprivate(set) var isClosed = false
         fileprivate(set) var requests: [any IncomingRequest] = []
         /// The values of placeholders, by the number of the request.
         fileprivate var pathParameters: [Int: [String: String]] = [:]
@@ -41,6 +41,8 @@ public final class StubTable: Sendable {
         fileprivate(set) var uses: [(request: Int, stub: Stub)] = []
         /// The descriptions of the requests without a stub.
         fileprivate(set) var unmatched: [String] = []
+        /// The callers of ``StubTable/nextRequest()``.
+        var readers = RequestReaders()
     }
 
     let state = Mutex(State())
@@ -73,16 +75,20 @@ public final class StubTable: Sendable {
             return state.stubs
         }
         for stub in stubs { stub.release() }
+        endReaders()
     }
 
     // MARK: Requests
 
     /// Records a request.
     func receive(_ request: some IncomingRequest) -> Arrival {
-        state.withLock { state in
+        let (arrival, reader) = state.withLock { state in
             state.requests.append(request)
-            return Arrival(number: state.requests.count - 1, stubs: state.stubs)
+            let arrival = Arrival(number: state.requests.count - 1, stubs: state.stubs)
+            return (arrival, state.readers.takeFirst())
         }
+        reader?.resume(returning: request.received)
+        return arrival
     }
 
     /// Replaces a recorded request, for example by one whose body was read.

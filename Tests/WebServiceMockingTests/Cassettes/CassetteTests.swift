@@ -214,6 +214,18 @@ import WebServiceCore
         }
     }
 
+    @Test("With repeats, the last matching exchange is replayed again", .covers("M-348"))
+    func repeats() async throws {
+        try await record(["/a", "/b"])
+        let cassette = try CassetteSession(file: file, mode: .replay, repeats: true)
+        for path in ["/a", "/a", "/b", "/a"] {
+            #expect(try await service(cassette).GET(path).string().value == "/v1\(path)")
+        }
+        try cassette.finish()
+        let error = await #expect(throws: WebServiceError.self) { try await service(cassette).GET("/c").data().value }
+        #expect(error?.code == .cassetteMismatch)
+    }
+
     @Test("Binary bodies, empty bodies, repeated header fields and multipart bodies are replayed exactly")
     func bodies() async throws {
         let bytes = Data((0...255).map { UInt8($0) })

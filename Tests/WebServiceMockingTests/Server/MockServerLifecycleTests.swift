@@ -14,11 +14,29 @@ import WebServiceCore
         let servers = try (0..<20).map { _ in try MockServer() }
         #expect(Set(servers.map(\.port)).count == 20)
         let error = #expect(throws: WebServiceError.self) {
-            try MockServer(port: UInt16(servers[0].port), handler: nil)
+            try MockServer(port: servers[0].port)
         }
-        #expect(error?.code == .mockServer)
-        #expect(error?.message.hasPrefix("bind: ") == true)
+        #expect(error?.code == .portUnavailable)
+        #expect(error?.message.hasPrefix("the port \(servers[0].port) is in use; pass another port") == true)
         #expect((error?.underlying as NSError?)?.domain == NSPOSIXErrorDomain)
+    }
+
+    @Test("A server listens on the port that is specified, again after it has stopped", .covers("M-344"))
+    func fixedPort() throws {
+        let free = try MockServer()
+        let port = free.port
+        free.stop()
+        for _ in 0..<2 {
+            let server = try MockServer(port: port) { [ok] _ in ok }
+            #expect(server.port == port)
+            let client = try RawClient(server)
+            client.send(get)
+            #expect(client.readResponse().body == "ale")
+            server.stop()
+        }
+        let error = #expect(throws: WebServiceError.self) { try MockServer(port: 65_536) }
+        #expect(error?.code == .portUnavailable)
+        #expect(error?.message == "the port 65536 is not between 0 and 65535")
     }
 
     @Test("Stopping ends open connections, can be repeated, and retains the received requests", .covers("H-49"))

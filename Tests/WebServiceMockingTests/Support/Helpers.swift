@@ -58,3 +58,8 @@ func get(_ url: String, method: String = "GET") throws -> URLRequest {
     request.httpMethod = method
     return request
 }
+
+extension Result {
+    /// The error; `nil` for a success.
+    var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
+}

@@ -1,0 +1,45 @@
+import WebServiceCore
+
+extension RequestMatcher {
+    /// Matches requests to a host, such as `api.example.com`.
+    ///
+    /// - Parameter host: The host without a port, compared without regard to case; an IPv6 address
+    ///   in brackets. For a ``MockServer``, the host of the `Host` field.
+    public static func host(_ host: String) -> RequestMatcher {
+        let expected = host.asciiLowercased()
+        return RequestMatcher("host \(Excerpt.text(host))") {
+            $0.origin?.host == expected
+        } explain: {
+            "host: expected \(Excerpt.text(host)), received \($0.origin.map { Excerpt.text($0.host) } ?? "none")"
+        }
+    }
+
+    /// Matches requests to a URL.
+    ///
+    /// ```swift
+    /// session.on(.url("https://api.example.com/users/{id}?page=2"), .json(user))
+    /// ```
+    /// Scheme, host and port are equal, the path matches as by ``path(_:)``, and the query contains
+    /// at least the specified names and values. A ``MockServer`` compares the URL
+    /// `http://` with the `Host` field.
+    ///
+    /// - Parameter url: An absolute http or https URL. Any other text matches no request.
+    public static func url(_ url: String) -> RequestMatcher {
+        let target = url.originAndTarget.target
+        let path = RequestMatcher.path(target)
+        let query = target.firstIndex(of: "?").map { target[target.index(after: $0)...] } ?? ""
+        let items = ReceivedRequest.Item.decode(query.utf8).map { RequestMatcher.query($0.name, $0.value) }
+        guard let expected = Origin(url) else {
+            let problem = "URL: \(path) is the path of a text that is not an absolute http or https URL"
+            return RequestMatcher("URL \(path)", holds: { _ in false }, explain: { _ in problem })
+        }
+        let origin = RequestMatcher("\(expected)") {
+            $0.origin == expected
+        } explain: {
+            "origin: expected \(expected), received \($0.origin.map { Excerpt.text("\($0)") } ?? "none")"
+        }
+        let whole = all([origin, path] + items)
+        let description = (["\(expected)\(path)"] + items.map(\.description)).joined(separator: ", ")
+        return RequestMatcher(description, match: whole.match, mismatches: whole.mismatches)
+    }
+}

@@ -1,0 +1,41 @@
+public import WebServiceCore
+
+extension StubResponder {
+    /// Adds a stub that responds to requests with a method and a path by an asynchronous closure.
+    ///
+    /// The closure is described with the variant that has a matcher.
+    @discardableResult
+    public func on(
+        _ method: Request.Method, _ path: String, fileID: String = #fileID, filePath: String = #filePath,
+        line: Int = #line, column: Int = #column, handler: @escaping Stub.AsyncHandler
+    ) -> Stub {
+        on(
+            .route(method, path), fileID: fileID, filePath: filePath, line: line, column: column,
+            handler: handler)
+    }
+
+    /// Adds a stub that responds by an asynchronous closure.
+    ///
+    /// ```swift
+    /// session.on(.GET, "/users") { _ in .json(try await store.users()) }
+    /// ```
+    /// No thread waits for the closure of a ``MockSession``; that of a ``MockServer`` occupies the
+    /// thread of its connection.
+    ///
+    /// - Parameters:
+    ///   - matcher: The requests to which the stub responds.
+    ///   - fileID: The module and file of the stub.
+    ///   - filePath: The path of that file.
+    ///   - line: The line in that file.
+    ///   - column: The column in that line.
+    ///   - handler: Returns the response; see ``Stub/AsyncHandler``. An error is treated as that of
+    ///     a synchronous closure.
+    @discardableResult
+    public func on(
+        _ matcher: RequestMatcher, fileID: String = #fileID, filePath: String = #filePath, line: Int = #line,
+        column: Int = #column, handler: @escaping Stub.AsyncHandler
+    ) -> Stub {
+        add(
+            .matcher(matcher), .asyncHandler(handler), fileID: fileID, filePath: filePath, line: line, column: column)
+    }
+}
