@@ -74,7 +74,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
 
     /// Creates a task for a request whose value can come from its storage.
     ///
-    /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:)``.
+    /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:configuring:)``.
     public func perform<Request: StorableRequest>(
         _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil

@@ -119,7 +119,7 @@ extension RequestProvider where Request: EmptyServiceRequest {
 extension RequestProvider where Request: StorableRequest {
     /// Creates a task for a request whose value can come from its storage.
     ///
-    /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:)``.
+    /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:configuring:)``.
     public func perform(
         _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
