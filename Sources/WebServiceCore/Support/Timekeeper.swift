@@ -20,6 +20,9 @@ package protocol Timekeeper: AnyObject, Sendable {
 
     /// The work in progress that the clock waits for; `nil` if it does not wait.
     var work: WorkCount? { get }
+
+    /// The clock as one of the standard library.
+    var clock: any Clock<Duration> { get }
 }
 
 extension Timekeeper {
@@ -29,6 +32,8 @@ extension Timekeeper {
     package func random() -> Double { Double.random(in: 0...1) }
     /// `nil`.
     package var work: WorkCount? { nil }
+    /// The system clock.
+    package var clock: any Clock<Duration> { SuspendingClock() }
 }
 
 /// An alarm that was scheduled with a ``Timekeeper``.
@@ -141,6 +146,9 @@ package struct TaskClock: Sendable {
     package var isInjected: Bool { injected != nil }
 
     var work: WorkCount? { injected?.work }
+
+    /// The clock as one of the standard library.
+    var standard: any Clock<Duration> { injected?.clock ?? SuspendingClock() }
 }
 
 /// A closure that is called when an alarm fires.

@@ -111,6 +111,14 @@ public final class WebService: Sendable {
     /// The base URL as a string; empty when there is none.
     public var baseURLString: String { baseURL?.absoluteString ?? "" }
 
+    /// The clock that measures the times of the service, for custom code with times of its own.
+    ///
+    /// ```swift
+    /// try await service.clock.sleep(for: .seconds(30))
+    /// ```
+    /// A `SuspendingClock`, or the `TestClock` with which a test created the service.
+    public var clock: any Clock<Duration> { core.clock.standard }
+
     /// The session that sends the requests. Tasks read it when they are resumed. Defaults to
     /// ``defaultSession``.
     public var session: any Session {

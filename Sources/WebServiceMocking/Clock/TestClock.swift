@@ -152,6 +152,8 @@ extension TestClock: Timekeeper {
         alarms.add(at: instant.addingSaturated(delay), target)
     }
 
+    package var clock: any Clock<Duration> { self }
+
     package func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
 
     /// A number from 0 to 1 (SplitMix64).

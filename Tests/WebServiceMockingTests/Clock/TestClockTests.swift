@@ -58,6 +58,21 @@ import WebServiceMocking
         #expect(clock.elapsed == .seconds(30))
     }
 
+    @Test("The clock of a service is its test clock, and without one it is no test clock", .covers("M-350"))
+    func clockOfService() async {
+        let clock = TestClock()
+        let service = WebService(baseURLString: "", clock: clock)
+        #expect(service.clock as? TestClock === clock)
+        #expect(service.clone().clock as? TestClock === clock)
+        #expect(!(WebService(baseURLString: "").clock is TestClock))
+        let hasExpired = Task(executorPreference: clock.executor) {
+            try await service.clock.sleep(for: .seconds(30))
+            return clock.elapsed
+        }
+        await clock.advance(by: .seconds(60))
+        #expect(await (try? hasExpired.value) == .seconds(30))  // an error is no value
+    }
+
     @Test("A task fails at its deadline and not before")
     func deadline() async throws {
         mock.on(.any, Self.silence)
