@@ -1,5 +1,5 @@
 import Foundation
-public import WebServiceCore
+import WebServiceCore
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

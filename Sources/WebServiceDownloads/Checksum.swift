@@ -1,4 +1,4 @@
-public import WebServiceCore
+import WebServiceCore
 
 /// The expected hash of a file that is downloaded.
 ///

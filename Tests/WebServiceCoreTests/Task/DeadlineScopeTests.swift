@@ -129,7 +129,7 @@ struct DeadlineScopeTests {
             seen.add(DeadlineScope.current != nil)
             return .empty
         }
-        await service.withDeadline(.seconds(5)) { outside.updateErrorUI { _ in } }
+        _ = await service.withDeadline(.seconds(5)) { outside.updateErrorUI { _ in } }
         outside.resume()
         await session.exchanges.wait(for: 3)[2].respond("c")
         #expect(await seen.wait(for: 2) == [true, false])

@@ -96,7 +96,7 @@ import WebServiceMocking
         }
         gate.continuation.yield("ann")
         #expect(try await service.GET("/a").string().value == "ann")
-        #expect(try await (service.GET("/c").data().result.failure as? WebServiceError)?.response?.status == 500)
+        #expect(await (service.GET("/c").data().result.failure as? WebServiceError)?.response?.status == 500)
         let task = service.GET("/b").data().resume()
         _ = try await server.nextRequest()
         await eventually { server.receivedRequests.count == 3 }
