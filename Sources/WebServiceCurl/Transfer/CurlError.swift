@@ -77,12 +77,14 @@ enum CurlError {
             userInfo: [NSLocalizedDescriptionKey: mismatch.description, NSUnderlyingErrorKey: mismatch])
     }
 
+    /// Returns whether libcurl reports that it cannot use a private key.
+    static func isOfPrivateKey(_ detail: String) -> Bool {
+        detail.contains("private key") || detail.contains("PKCS12")
+    }
+
     /// Returns the error of a client certificate or private key that the TLS library does not use.
     static func identityError(_ identity: TLSRules.Identity?, _ detail: String) -> URLError {
-        guard let identity else { return error(CURLE_SSL_CERTPROBLEM, detail) }
-        guard detail.contains("private key") || detail.contains("PKCS12") else {
-            return error(CURLE_SSL_CERTPROBLEM, detail)
-        }
+        guard let identity, isOfPrivateKey(detail) else { return error(CURLE_SSL_CERTPROBLEM, detail) }
         // libcurl reports the same for each cause.
         let key = (identity.key ?? identity.certificate).name
         let text = "\(key) cannot be used: its password is wrong, or the key does not belong to the certificate"

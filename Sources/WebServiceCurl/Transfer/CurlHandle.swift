@@ -166,7 +166,10 @@ final class CurlHandle {
             let pins = proxyPins.isEmpty ? rules.pins : proxyPins
             return .failure(
                 CurlError.pinError(URLError.PinnedKeyMismatch(expected: pins, presented: presentedPin)))
-        case CURLE_SSL_CERTPROBLEM:
+        // libcurl 8.23 has another code for a private key that cannot be used.
+        case _
+        where code == CURLE_SSL_CERTPROBLEM
+            || attempt.sendCount == 0 && rules.identity != nil && CurlError.isOfPrivateKey(detail):
             return .failure(CurlError.identityError(rules.identity, detail))
         // libcurl rejects a response with too many codings, and decodes bodies if zlib is missing.
         case CURLE_BAD_CONTENT_ENCODING where !head.codings.isEmpty:
