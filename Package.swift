@@ -83,6 +83,7 @@ let package = Package(
         .library(name: "WebServiceDiagnostics", targets: ["WebServiceDiagnostics"]),
         .library(name: "WebServiceDownloads", targets: ["WebServiceDownloads"]),
         .library(name: "WebServiceMocking", targets: ["WebServiceMocking"]),
+        .library(name: "WebServicePagination", targets: ["WebServicePagination"]),
         .library(name: "WebServiceTesting", targets: ["WebServiceTesting"]),
         .library(name: "WebServiceInspector", targets: ["WebServiceInspector"]),
         .executable(name: "brewery", targets: ["Brewery"]),
@@ -96,6 +97,7 @@ let package = Package(
             name: "WebServiceMocking",
             dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads"],
             swiftSettings: settings),
+        .target(name: "WebServicePagination", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(
             name: "WebServiceTesting", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .target(
@@ -114,7 +116,7 @@ let package = Package(
             name: "Brewery",
             dependencies: [
                 "WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceInspector",
-                "WebServiceMocking",
+                "WebServiceMocking", "WebServicePagination",
             ] + curlDependency + sqliteDependency,
             path: "Examples/Brewery",
             swiftSettings: optionalSettings
@@ -144,7 +146,7 @@ let package = Package(
             name: "WebServiceCoreTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads",
-                "WebServiceMocking", "TestSupport",
+                "WebServiceMocking", "WebServicePagination", "TestSupport",
             ],
             swiftSettings: settings),
         .testTarget(
@@ -166,6 +168,10 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
+            name: "WebServicePaginationTests",
+            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServicePagination", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
             name: "WebServiceTestingTests",
             dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting", "TestSupport"],
             exclude: ["Cassettes"],
@@ -181,7 +187,8 @@ let package = Package(
             name: "GuideTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads",
-                "WebServiceInspector", "WebServiceMocking", "WebServiceTesting", "TestSupport",
+                "WebServiceInspector", "WebServiceMocking", "WebServicePagination", "WebServiceTesting",
+                "TestSupport",
             ]
                 + curlDependency + sqliteDependency,
             exclude: ["Cassettes"],
@@ -191,7 +198,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads",
-                "WebServiceMocking", "TestSupport",
+                "WebServiceMocking", "WebServicePagination", "TestSupport",
             ]
                 + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServicePagination
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

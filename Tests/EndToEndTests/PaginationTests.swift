@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServicePagination
 
 /// Long lists over real sockets.
 @Suite("Pagination over sockets", .permit)

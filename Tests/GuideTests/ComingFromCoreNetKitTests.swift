@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServicePagination
 
 // The examples in the documentation of CoreNetKit, in the same order, with this framework.
 

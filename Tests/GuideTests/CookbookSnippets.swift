@@ -10,6 +10,7 @@ import WebServiceMocking
 
 #if WEBSERVICE_CURL
 import WebServiceCurl
+import WebServicePagination
 #endif
 
 #if WEBSERVICE_SQLITE

@@ -15,6 +15,7 @@ import XCTest
 
 #if WEBSERVICE_CURL
 import WebServiceCurl
+import WebServicePagination
 #endif
 
 #if WEBSERVICE_SQLITE

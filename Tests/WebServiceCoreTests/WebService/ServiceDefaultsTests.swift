@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceMocking
+import WebServicePagination
 
 @testable import WebServiceCore
 

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 @testable import WebServiceCore
+@testable import WebServicePagination
 
 /// Verifies the predefined kinds of paginators with a session that the test controls.
 @Suite("Kinds of paginators", .permit)

@@ -1,3 +1,5 @@
+public import WebServiceCore
+
 extension Paginator {
     /// Returns the remaining pages as an asynchronous sequence.
     ///

@@ -1,4 +1,5 @@
 import Foundation
+public import WebServiceCore
 
 /// A paginator that requests a long list one page at a time.
 ///

@@ -3,13 +3,13 @@ import Foundation
 /// A link of the header field `Link` (RFC 8288).
 public struct WebLink: Sendable, Hashable {
     /// A parameter of a link.
-    public struct Parameter: Sendable, Hashable {
+    struct Parameter: Sendable, Hashable {
         /// The name, in lower case.
-        public let name: String
+        let name: String
         /// The value without quotes; empty if the parameter has none.
         ///
         /// `title*` and similar parameters remain encoded (RFC 8187).
-        public let value: String
+        let value: String
     }
 
     /// The target of the link.
@@ -33,7 +33,7 @@ public struct WebLink: Sendable, Hashable {
     public let relations: [String]
 
     /// All parameters, in order, including repeated ones.
-    public let parameters: [Parameter]
+    let parameters: [Parameter]
 
     /// Returns the value of a parameter, or `nil` if it is absent.
     ///

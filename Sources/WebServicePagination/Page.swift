@@ -1,3 +1,5 @@
+public import WebServiceCore
+
 /// A page of a longer list.
 public struct Page<Item: Sendable, Position: Hashable & Codable & Sendable>: Sendable {
     /// The items, in order.

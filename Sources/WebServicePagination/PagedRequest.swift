@@ -1,3 +1,5 @@
+public import WebServiceCore
+
 /// A typed request for one page of a list, from which the requests for the other pages are derived.
 ///
 /// ```swift

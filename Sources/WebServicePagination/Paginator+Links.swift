@@ -1,4 +1,5 @@
 public import Foundation
+public import WebServiceCore
 
 extension Paginator where Position == URL {
     /// Returns a paginator for pages whose header field `Link` contains the next page (RFC 8288).

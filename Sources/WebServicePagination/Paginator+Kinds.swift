@@ -1,3 +1,5 @@
+public import WebServiceCore
+
 extension Paginator {
     /// The condition that ends a list whose pages do not identify the next one.
     public enum End: Sendable, Hashable {

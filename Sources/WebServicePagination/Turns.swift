@@ -1,4 +1,5 @@
 import Foundation
+import WebServiceCore
 
 /// A queue whose members proceed one at a time, in the order of their arrival.
 final class Turns: Sendable {

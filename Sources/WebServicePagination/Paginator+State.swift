@@ -1,3 +1,5 @@
+public import WebServiceCore
+
 extension Paginator {
     /// The progress of a ``Paginator``, which can be saved and restored.
     ///

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 @testable import WebServiceCore
+@testable import WebServicePagination
 
 /// A paginated list that the test controls: it records each page request and waits for a response
 /// from the test.
