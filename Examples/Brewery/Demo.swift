@@ -1,6 +1,7 @@
 import Foundation
 import WebServiceCore
 import WebServiceDownloads
+import WebServicePagination
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

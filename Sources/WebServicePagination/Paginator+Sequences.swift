@@ -1,4 +1,4 @@
-public import WebServiceCore
+import WebServiceCore
 
 extension Paginator {
     /// Returns the remaining pages as an asynchronous sequence.

@@ -1,5 +1,5 @@
 import Foundation
-public import WebServiceCore
+import WebServiceCore
 
 /// A paginator that requests a long list one page at a time.
 ///

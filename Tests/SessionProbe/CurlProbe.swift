@@ -27,6 +27,7 @@ enum CurlProbe {
             case "lookup": try await lookup(base)
             case "descriptors": try await descriptors(base)
             case "fork": try await fork(base)
+            case "exit": try await exit(base)
             default: return false
             }
         } catch {
@@ -63,6 +64,38 @@ enum CurlProbe {
         var status: Int32 = -1
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
         print("status", status)
+    }
+
+    // MARK: Exit
+
+    private static let responses = Atomic<Int>(0)
+
+    /// Exits while the loop of a session opens and closes connections over TLS.
+    private static func exit(_ base: String) async throws {
+        let session = try CurlSession {
+            $0.httpVersion = .http1
+            $0.maximumIdleConnections = 1  // most connections are used once
+            $0.tls.trustedCertificatesFile = ProcessInfo.processInfo.environment["TRUSTED"]
+        }
+        let service = WebService(baseURLString: base)
+        service.session = session
+        let limit = Int.random(in: 1...40)
+        let isReached = Once<Bool>()
+        for _ in 0..<16 {
+            Task {
+                do {
+                    while true {
+                        _ = try await service.GET("/").data().value
+                        if responses.add(1, ordering: .relaxed).newValue == limit { isReached.set(true) }
+                    }
+                } catch {
+                    tell("\(error)")
+                    Foundation.exit(1)
+                }
+            }
+        }
+        _ = await isReached.value
+        Foundation.exit(0)
     }
 
     // MARK: Slow name resolution

@@ -74,7 +74,7 @@ if arguments.first == "probe", let probe = Probe.all.first(where: { $0.name == a
     }
 }
 #if WEBSERVICE_CURL
-// session-probe curl lookup|descriptors|fork <base URL of a server>
+// session-probe curl lookup|descriptors|fork|exit <base URL of a server>
 if arguments == ["curl", "version"] {
     print("version", CurlSession.library)
     exit(0)

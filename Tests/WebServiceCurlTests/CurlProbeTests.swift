@@ -51,6 +51,22 @@ struct CurlProbeTests {
         #expect(measured["status"] == 0)
     }
 
+    @Test(
+        "A program can exit while a session opens and closes connections over TLS",
+        .enabled(if: SecureServer.isAvailable), .covers("H-355")
+    )
+    func exit() async throws {
+        let server = try SecureServer()
+        for _ in 0..<(isSoak ? 500 : 30) {
+            let output = Pipe()
+            let process = ChildProcess(
+                programPath("session-probe"), ["curl", "exit", "https://localhost:\(server.port)"],
+                environment: ["TRUSTED": server.folder.appendingPathComponent("ca.pem").path], input: .null,
+                output: .pipe(output))
+            #expect(try await process.finish(reading: output).status == 0)
+        }
+    }
+
     private func probe(_ name: String, _ server: MockServer) async throws -> [String: Int] {
         let output = Pipe()
         let process = ChildProcess(

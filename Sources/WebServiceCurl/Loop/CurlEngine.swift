@@ -149,7 +149,7 @@ final class CurlEngine {
             // Unless the loop has been woken, there is no job.
             if !isAsleep { isAsleep = loop.take(&jobs, isIdle: timeout(for: loop, clock.now) != 0) }
             now = clock.now  // a job can let libcurl deliver bytes
-            for job in jobs { carryOut(job) }
+            for job in jobs { carryOut(job, of: loop) }
             jobs.removeAll(keepingCapacity: jobs.capacity <= 1 << 10)
             startAdmitted()
             collect()
@@ -180,7 +180,7 @@ final class CurlEngine {
         curl_share_cleanup(share)
     }
 
-    private func carryOut(_ job: CurlLoop.Job) {
+    private func carryOut(_ job: CurlLoop.Job, of loop: CurlLoop) {
         switch job {
         case .submit(let transfer, let host): admission.append(transfer, to: host) { !$0.isComplete }
         case .cancel(let transfer):
@@ -199,6 +199,7 @@ final class CurlEngine {
             idleCheckInstant = 0
             if wanted == .cancelling { cancelAll() }
         case .ring: break
+        case .park: loop.park()
         }
     }
 

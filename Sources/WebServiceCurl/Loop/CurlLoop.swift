@@ -30,6 +30,8 @@ final class CurlLoop: Sendable {
         case close(CurlSession.Closing)
         /// Acts on an instant of a clock that is not the system clock.
         case ring
+        /// Stops using libcurl, because the process exits.
+        case park
     }
 
     private struct Inbox {
@@ -68,7 +70,7 @@ final class CurlLoop: Sendable {
     private let inbox = WebServiceCore.Mutex(Inbox())
     private let wakeUp: WakeUp
     private let thread = WebServiceCore.Mutex<(thread: JoinableThread?, isClaimed: Bool)>((nil, false))
-    /// Signaled when the thread has ended, and passed on by every thread that waits for it.
+    /// Signaled when the thread has ended or is parked. Threads that wait for it pass it on.
     private let threadEnd = ThreadSignal()
     private let forkCount = Fork.count
 
@@ -84,7 +86,7 @@ final class CurlLoop: Sendable {
         nonisolated(unsafe) let engine = try CurlEngine(configuration, clock, rules: rules, wakeUp: wakeUp.reader)
         do {
             let started = try JoinableThread(orThrow: .curl) { [self] in
-                engine.run(for: self)
+                RunningLoops.run(self) { engine.run(for: self) }
                 threadEnd.signal()
             }
             thread.withLock { $0.thread = started }
@@ -171,7 +173,25 @@ final class CurlLoop: Sendable {
         }
     }
 
+    /// Requests that the thread stops using libcurl, because the process exits.
+    func beginPark() {
+        add(.park)
+    }
+
+    /// Waits until the thread has stopped using libcurl.
+    func waitUntilParked(milliseconds: Int) {
+        guard !thread.withLock({ $0.thread?.isCurrent == true }) else { return }
+        if threadEnd.wait(milliseconds: milliseconds) { threadEnd.signal() }
+    }
+
     // MARK: For the loop's thread
+
+    /// Blocks the thread until the process has exited.
+    func park() -> Never {
+        thread.withLock { $0.isClaimed = true }  // a thread that waits for this one does not join it
+        threadEnd.signal()
+        while true { pause() }
+    }
 
     /// Takes the jobs of the inbox, in the order in which they were added.
     ///

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceDownloads
 import WebServiceMocking
 
 @testable import WebServiceCore
@@ -67,6 +68,47 @@ struct ExchangesInFlightTests {
         #expect(exchange?.request?.body == nil)
         #expect(exchange?.request?.url?.path == "/v1/x")
         task.cancel()
+    }
+
+    enum Start: CaseIterable {
+        case handlers, awaited, typedRequest, download
+    }
+
+    @Test(
+        "A task that is cancelled before the service has listed it does not stay in the list",
+        arguments: Start.allCases)
+    func cancelledBeforeListing(_ start: Start) async throws {
+        let clock = InterruptingClock()
+        let service = WebService.make(timekeeper: clock)
+        let folder = TemporaryFolder.forTest()
+        let completions = Collected<String>()
+        let (task, finish): (SessionTask, @Sendable () async -> Void)
+        switch start {
+        case .handlers, .awaited:
+            let typed = service.GET("/x").data().onCompletion { completions.add("\($0)") }
+            (task, finish) = (typed.task, { _ = await typed.result })
+        case .typedRequest:
+            let typed = service.perform(Brewers()).onCompletion { completions.add("\($0)") }
+            (task, finish) = (typed.task, { _ = await typed.result })
+        case .download:
+            let typed = service.GET("/x").download(to: folder.url.appendingPathComponent("x"))
+                .onCompletion { completions.add("\($0)") }
+            (task, finish) = (typed.task, { _ = await typed.result })
+        }
+        await service.withDeadline(.seconds(5)) {
+            clock.interrupt {
+                // The scope of the deadline is read before the task is listed.
+                guard task.state == .running else { return false }
+                #expect(service.exchanges.isEmpty)
+                task.cancel()
+                return true
+            }
+            if start == .awaited { await finish() } else { task.resume() }
+        }
+        await finish()
+        #expect(await completions.wait().count == 1)
+        #expect(clock.hasInterrupted)
+        #expect(service.exchanges.isEmpty)
     }
 
     @Test("A stream is listed until the end of its body")
@@ -194,4 +236,25 @@ struct ExchangesInFlightTests {
         service.invalidate()
         #expect(try await service.clone().GET("/x").string().value == "x")
     }
+}
+
+/// A clock that does not advance, and calls a closure when it is read.
+private final class InterruptingClock: Timekeeper {
+    private let alarms = AlarmTimer()
+    private let interruption = Mutex<(@Sendable () -> Bool)?>(nil)
+    private let flag = OnceFlag()
+
+    var hasInterrupted: Bool { flag.isSet }
+
+    /// Sets a closure that is called with each access until it returns `true`.
+    func interrupt(_ body: @escaping @Sendable () -> Bool) { interruption.withLock { $0 = body } }
+
+    var instant: UInt64 {
+        let body = interruption.withLock { $0.take() }
+        if let body { if body() { _ = flag.set() } else { interrupt(body) } }
+        return 1
+    }
+
+    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm { alarms.add(at: 1, target) }
+    func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
 }

@@ -198,7 +198,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
 
     /// Transforms the value and the response in the background. The response of a value that
     /// replaced an error has no header fields.
-    func mapWithResponse<Next: Sendable>(
+    package func mapWithResponse<Next: Sendable>(
         _ transform: @escaping @Sendable (Value, Response) throws -> Next
     ) -> TypedTask<Next> {
         TypedTask<Next>(

@@ -1,25 +1,24 @@
 import Foundation
-import TestSupport
-@testable import WebServiceCore
+package import WebServiceCore
 
 /// An endpoint under the control of the test, which records requests and responds on demand.
-final class HandEndpoint: ServiceEndpoint {
-    final class Fetch: Sendable {
-        let request: any ServiceRequest
-        let id: UInt64
+package final class HandEndpoint: ServiceEndpoint {
+    package final class Fetch: Sendable {
+        package let request: any ServiceRequest
+        package let id: UInt64
         private let state = Mutex<(waiter: CheckedContinuation<any RawDataSource, any Error>?, wasCancelled: Bool)>(
             (nil, false))
 
-        init(_ request: any ServiceRequest, _ id: UInt64) {
+        package init(_ request: any ServiceRequest, _ id: UInt64) {
             self.request = request
             self.id = id
         }
 
-        var wasCancelled: Bool { state.withLock { $0.wasCancelled } }
+        package var wasCancelled: Bool { state.withLock { $0.wasCancelled } }
 
-        func respond(_ text: String) { resume(.success(Data(text.utf8))) }
-        func respond(_ data: any RawDataSource) { resume(.success(data)) }
-        func fail(_ error: any Error) { resume(.failure(error)) }
+        package func respond(_ text: String) { resume(.success(Data(text.utf8))) }
+        package func respond(_ data: any RawDataSource) { resume(.success(data)) }
+        package func fail(_ error: any Error) { resume(.failure(error)) }
 
         fileprivate func wait(_ continuation: CheckedContinuation<any RawDataSource, any Error>) {
             state.withLock { $0.waiter = continuation }
@@ -39,15 +38,15 @@ final class HandEndpoint: ServiceEndpoint {
         }
     }
 
-    let fetches = Collected<Fetch>()
-    let cancels = Collected<UInt64>()
+    package let fetches = Collected<Fetch>()
+    package let cancels = Collected<UInt64>()
     private let heedsCancel: Bool
     private let processing: @Sendable (String, _ isFromStorage: Bool) async throws -> any Sendable
 
     /// - Parameters:
     ///   - heedsCancel: A Boolean value that indicates whether a cancelled fetch ends.
     ///   - processing: Creates the value from the fetched string.
-    init(
+    package init(
         heedsCancel: Bool = true,
         processing: @escaping @Sendable (String, _ isFromStorage: Bool) async throws -> any Sendable = { text, _ in text
         }
@@ -56,9 +55,9 @@ final class HandEndpoint: ServiceEndpoint {
         self.processing = processing
     }
 
-    func supports(_ request: any ServiceRequest) -> Bool { true }
+    package func supports(_ request: any ServiceRequest) -> Bool { true }
 
-    func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
+    package func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
         let fetch = Fetch(request, context.id)
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
@@ -72,38 +71,9 @@ final class HandEndpoint: ServiceEndpoint {
         }
     }
 
-    func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) async throws
-        -> any Sendable
-    {
+    package func process(
+        _ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool
+    ) async throws -> any Sendable {
         try await processing(String(decoding: rawData.rawData ?? Data(), as: UTF8.self), isFromStorage)
     }
-}
-
-/// A request for a string.
-struct TextRequest: ServiceRequest, Hashable {
-    var name = "a"
-    typealias Output = String
-}
-
-struct OtherRequest: ServiceRequest, Hashable {
-    typealias Output = String
-}
-
-/// A request that is not hashable and therefore never a duplicate.
-struct PlainRequest: ServiceRequest {
-    typealias Output = String
-}
-
-struct RawText: RawStorableRequest, Hashable {
-    var name = "a"
-    var classification = DataClassification.default
-    typealias Output = String
-    var storageIdentifier: String? { name }
-    var dataClassification: DataClassification { classification }
-}
-
-struct ValueText: ValueStorableRequest, Hashable {
-    var name = "a"
-    typealias Output = String
-    var storageIdentifier: String? { name }
 }
