@@ -63,7 +63,7 @@ public struct ExchangeLogger: Observer {
                 }
                 return lines
             }
-        case .headReceived(let head):
+        case .interimHeadReceived(let head), .headReceived(let head):
             write(event, .trace) { ["<-- head \(head.status)"] }
         case .bodyReceived:
             break

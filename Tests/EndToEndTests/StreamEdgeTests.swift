@@ -186,6 +186,27 @@ struct StreamEdgeTests {
         #expect(await read(log.body) == (Data("ale".utf8), nil))
     }
 
+    @Test("Observers receive the interim heads of a response, with their fields", .covers("S-301"))
+    func observedInterim() async throws {
+        let server = try MockServer.forTest { _ in
+            var response = MockResponse(statusCode: 200)
+            let interim = "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
+            response.wire = .raw(Data("\(interim)HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale".utf8))
+            return response
+        }
+        let recorder = EventRecorder()
+        let service = try service(server)
+        service.observers = [recorder]
+        #expect(try await service.GET("/").data().value == Data("ale".utf8))
+        let lines = await recorder.ended()
+        let heads = lines.filter { $0.hasPrefix("interim") || $0.hasPrefix("head") }
+        #expect(heads == ["interim 102", "interim 103", "head 200"])
+        let links = recorder.events.values.compactMap { event -> String? in
+            if case .interimHeadReceived(let head) = event.kind { head.headers["Link"] } else { nil }
+        }
+        #expect(links == ["</style.css>"])
+    }
+
     @Test("Open streams do not delay other requests to the same host", .covers("S-25"))
     func manyStreams() async throws {
         let server = try MockServer.forTest()

@@ -43,6 +43,7 @@ package final class EventRecorder: Observer {
         switch event.kind {
         case .created: "created \(event.exchange.name)"
         case .attemptStarted(let number, let request): "attempt \(number) started \(request)"
+        case .interimHeadReceived(let head): "interim \(head.status)"
         case .headReceived(let head): "head \(head.status)"
         case .bodyReceived(let bytes): "bytes \(bytes.count)"
         case .attemptEnded(let number, let result, _): "attempt \(number) ended \(text(result))"

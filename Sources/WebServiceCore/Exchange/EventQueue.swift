@@ -46,6 +46,7 @@ struct EventQueue {
 
     mutating func receive(_ head: ResponseHead, at instant: UInt64) -> Bool {
         guard !hasHead, !hasEnded else { return false }
+        if head.status < 200 { return add(.interimHeadReceived(head), at: instant) }
         hasHead = true
         return add(.headReceived(head), at: instant)
     }

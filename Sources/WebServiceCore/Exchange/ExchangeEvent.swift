@@ -16,6 +16,10 @@ public struct ExchangeEvent: Sendable {
         ///
         /// The number starts at 1. Retries, redirects and attempts with a newer credential count.
         case attemptStarted(number: Int, EncodedRequest)
+        /// An interim head was received, such as that of 103 Early Hints (RFC 8297).
+        ///
+        /// `CurlSession` provides the heads with a status from 100 to 199, except 101.
+        case interimHeadReceived(ResponseHead)
         /// The head of a response was received.
         ///
         /// A session that delivers whole responses delivers it together with the body.

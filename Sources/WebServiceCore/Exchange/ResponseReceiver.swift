@@ -216,6 +216,10 @@ package final class ResponseReceiver: BodyReceiver {
 
     package var mayPause: Bool { options.bufferSize != nil }
 
+    package func didReceive(interim head: ResponseHead) {
+        if options.isObserved { context?.report(head) }
+    }
+
     package func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
         if options.isObserved { context?.report(head) }
         // The limit is on the decoded body, whose length is unknown.
