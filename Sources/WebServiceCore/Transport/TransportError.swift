@@ -6,7 +6,8 @@ import FoundationNetworking
 
 extension URLError {
     /// Creates a `URLError` without the failing URL, which may contain secrets; `nil` for an error
-    /// of another domain. A ``URLError/PinnedKeyMismatch`` is preserved.
+    /// of another domain. The underlying error is preserved if it is a ``URLError/PinnedKeyMismatch``
+    /// or the code of a POSIX error.
     init?(transport error: any Error) {
         if error is CancellationError {
             self.init(.cancelled)
@@ -16,8 +17,13 @@ extension URLError {
         let code: Code? = error.domain == NSPOSIXErrorDomain ? Self.code(posix: error.code) : Code(rawValue: error.code)
         guard error.domain == NSURLErrorDomain || error.domain == NSPOSIXErrorDomain, let code else { return nil }
         var information: [String: Any] = [NSLocalizedDescriptionKey: error.localizedDescription]
-        if let mismatch = error.userInfo[NSUnderlyingErrorKey] as? URLError.PinnedKeyMismatch {
+        let underlying = error.userInfo[NSUnderlyingErrorKey]
+        if let mismatch = underlying as? URLError.PinnedKeyMismatch {
             information[NSUnderlyingErrorKey] = mismatch
+        } else if let cause = error.domain == NSPOSIXErrorDomain ? error : underlying as? NSError,
+            cause.domain == NSPOSIXErrorDomain
+        {
+            information[NSUnderlyingErrorKey] = NSError(domain: NSPOSIXErrorDomain, code: cause.code)
         }
         self.init(code, userInfo: information)
     }
