@@ -6,8 +6,8 @@ import FoundationNetworking
 
 extension URLError {
     /// Creates a `URLError` without the failing URL, which may contain secrets; `nil` for an error
-    /// of another domain. A ``URLError/PinnedKeyMismatch`` and the code of an underlying POSIX error
-    /// are preserved.
+    /// of another domain. A ``URLError/PinnedKeyMismatch`` and the code of an underlying POSIX
+    /// error are preserved.
     init?(transport error: any Error) {
         if error is CancellationError {
             self.init(.cancelled)
