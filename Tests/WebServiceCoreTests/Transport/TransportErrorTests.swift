@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Errors of transports")
+@Suite("Errors of transports", .permit)
 struct TransportErrorTests {
     private func cause(_ error: URLError?) -> NSError? { error?.userInfo[NSUnderlyingErrorKey] as? NSError }
 
