@@ -80,6 +80,7 @@ let package = Package(
     products: [
         .library(name: "WebServiceCore", targets: ["WebServiceCore"]),
         .library(name: "WebServiceCaching", targets: ["WebServiceCaching"]),
+        .library(name: "WebServiceCallbacks", targets: ["WebServiceCallbacks"]),
         .library(name: "WebServiceDiagnostics", targets: ["WebServiceDiagnostics"]),
         .library(name: "WebServiceDownloads", targets: ["WebServiceDownloads"]),
         .library(name: "WebServiceMocking", targets: ["WebServiceMocking"]),
@@ -91,6 +92,7 @@ let package = Package(
     targets: [
         .target(name: "WebServiceCore", swiftSettings: settings),
         .target(name: "WebServiceCaching", dependencies: ["WebServiceCore"], swiftSettings: settings),
+        .target(name: "WebServiceCallbacks", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(name: "WebServiceDiagnostics", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(name: "WebServiceDownloads", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(
@@ -145,9 +147,14 @@ let package = Package(
         .testTarget(
             name: "WebServiceCoreTests",
             dependencies: [
-                "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads",
+                "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics",
+                "WebServiceDownloads",
                 "WebServiceMocking", "WebServicePagination", "TestSupport",
             ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "WebServiceCallbacksTests",
+            dependencies: ["WebServiceCore", "WebServiceCallbacks", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceCachingTests",
@@ -164,7 +171,8 @@ let package = Package(
         .testTarget(
             name: "WebServiceMockingTests",
             dependencies: [
-                "WebServiceCore", "WebServiceCaching", "WebServiceDownloads", "WebServiceMocking", "TestSupport",
+                "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDownloads",
+                "WebServiceMocking", "TestSupport",
             ],
             swiftSettings: settings),
         .testTarget(
@@ -186,7 +194,8 @@ let package = Package(
         .testTarget(
             name: "GuideTests",
             dependencies: [
-                "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads",
+                "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics",
+                "WebServiceDownloads",
                 "WebServiceInspector", "WebServiceMocking", "WebServicePagination", "WebServiceTesting",
                 "TestSupport",
             ]

@@ -60,4 +60,21 @@ extension WebService {
     public func cancelRequests<Key: Hashable & Sendable>(keyType: Key.Type) {
         core.registry.cancel { $0.key?.type == ObjectIdentifier(keyType) }
     }
+
+    /// Returns whether there is a request in flight whose type and key satisfy a condition.
+    package func containsRequest(
+        where isMeant: (_ type: any ServiceRequest.Type, _ key: RequestKey?) -> Bool
+    ) -> Bool {
+        core.registry.contains { isMeant($0.type, $0.key) }
+    }
+
+    /// Cancels the requests whose type and key satisfy a condition.
+    package func cancelRequests(where isMeant: (_ type: any ServiceRequest.Type, _ key: RequestKey?) -> Bool) {
+        core.registry.cancel { isMeant($0.type, $0.key) }
+    }
+
+    /// Returns a task that fails when it is resumed.
+    package func failingTask<Value: Sendable>(_ error: WebServiceError) -> TypedTask<Value> {
+        TypedTask(core, providing: TypedResult()) { $0.complete(.failure(error)) }
+    }
 }

@@ -34,7 +34,7 @@ extension WebService {
     }
 
     /// - Parameter transform: Returns the value of the task.
-    func readStored<Request: StorableRequest, Value: Sendable>(
+    package func readStored<Request: StorableRequest, Value: Sendable>(
         _ request: Request, maximumAge: Duration?, _ dependency: StorageReadDependency,
         _ transform: @escaping @Sendable (SourcedValue<Request.Output>) -> Value
     ) -> TypedTask<Value> {

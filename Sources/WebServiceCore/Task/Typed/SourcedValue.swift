@@ -17,7 +17,7 @@ public struct SourcedValue<Value: Sendable>: Sendable {
     /// A Boolean value that indicates whether the value comes from a storage or a cache.
     public var isStored: Bool { source == .storage || source == .cache || source == .revalidated }
 
-    init(_ value: Value, source: Response.Source, age: Duration?, date: Date?) {
+    package init(_ value: Value, source: Response.Source, age: Duration?, date: Date?) {
         self.value = value
         self.source = source
         self.age = age

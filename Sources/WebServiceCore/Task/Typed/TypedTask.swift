@@ -176,7 +176,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     }
 
     /// Adds an observer of some results on the main actor, after all handlers added so far.
-    func observeOnMain<Part: Sendable>(
+    package func observeOnMain<Part: Sendable>(
         _ part: @escaping @Sendable (Result<Value, any Error>) -> Part?,
         _ observer: @escaping @MainActor @Sendable (Part) -> Void
     ) -> Self {

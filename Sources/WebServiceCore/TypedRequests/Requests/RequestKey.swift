@@ -2,10 +2,10 @@
 /// identical and `==` returns `true`.
 ///
 /// `==` and `hash(into:)` are custom code and run without a lock, so they may use the service.
-struct RequestKey: Sendable, Hashable {
+package struct RequestKey: Sendable, Hashable {
     let base: any Hashable & Sendable
 
-    init(_ base: any Hashable & Sendable) {
+    package init(_ base: any Hashable & Sendable) {
         self.base = base
     }
 
@@ -15,9 +15,9 @@ struct RequestKey: Sendable, Hashable {
         base = request
     }
 
-    var type: ObjectIdentifier { ObjectIdentifier(Swift.type(of: base)) }
+    package var type: ObjectIdentifier { ObjectIdentifier(Swift.type(of: base)) }
 
-    static func == (left: RequestKey, right: RequestKey) -> Bool {
+    package static func == (left: RequestKey, right: RequestKey) -> Bool {
         left.type == right.type && equals(left.base, right.base)
     }
 
@@ -25,7 +25,7 @@ struct RequestKey: Sendable, Hashable {
         left == right as? Key
     }
 
-    func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(type)
         base.hash(into: &hasher)
     }

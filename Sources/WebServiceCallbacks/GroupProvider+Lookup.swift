@@ -1,9 +1,11 @@
-/// Lookup and cancellation of the requests in flight of the accepted types, as in ``WebService``.
+public import WebServiceCore
+
+/// Lookup and cancellation of the requests in flight of the accepted types, as in `WebService`.
 /// Requests of other types are neither found nor cancelled.
 extension GroupProvider {
     /// Returns whether a request of an accepted type is in flight.
     public func containsRequests() -> Bool {
-        contains { _ in true }
+        contains { _, _ in true }
     }
 
     /// Returns whether an equal request is in flight.
@@ -13,23 +15,23 @@ extension GroupProvider {
 
     /// Returns whether a request of the type is in flight.
     public func containsRequest(type: any ServiceRequest.Type) -> Bool {
-        contains { $0.type == type }
+        contains { other, _ in other == type }
     }
 
     /// Returns whether a request with an equal key is in flight.
     public func containsRequest(key: any Hashable & Sendable) -> Bool {
         let key = RequestKey(key)
-        return contains { $0.key == key }
+        return contains { $1 == key }
     }
 
     /// Returns whether a request with a key of the type is in flight.
     public func containsRequest<Key: Hashable & Sendable>(keyType: Key.Type) -> Bool {
-        contains { $0.key?.type == ObjectIdentifier(keyType) }
+        contains { $1?.type == ObjectIdentifier(keyType) }
     }
 
     /// Cancels all typed requests of the accepted types.
     public func cancelRequests() {
-        cancel { _ in true }
+        cancel { _, _ in true }
     }
 
     /// Cancels equal requests.
@@ -39,25 +41,25 @@ extension GroupProvider {
 
     /// Cancels requests of the type.
     public func cancelRequests(type: any ServiceRequest.Type) {
-        cancel { $0.type == type }
+        cancel { other, _ in other == type }
     }
 
     /// Cancels requests with an equal key.
     public func cancelRequests(key: any Hashable & Sendable) {
         let key = RequestKey(key)
-        cancel { $0.key == key }
+        cancel { $1 == key }
     }
 
     /// Cancels requests with a key of the type.
     public func cancelRequests<Key: Hashable & Sendable>(keyType: Key.Type) {
-        cancel { $0.key?.type == ObjectIdentifier(keyType) }
+        cancel { $1?.type == ObjectIdentifier(keyType) }
     }
 
-    private func contains(_ isMeant: (RequestRegistry.Flight) -> Bool) -> Bool {
-        service.core.registry.contains { canUseRequest(type: $0.type) && isMeant($0) }
+    private func contains(_ isMeant: (any ServiceRequest.Type, RequestKey?) -> Bool) -> Bool {
+        service.containsRequest { canUseRequest(type: $0) && isMeant($0, $1) }
     }
 
-    private func cancel(_ isMeant: (RequestRegistry.Flight) -> Bool) {
-        service.core.registry.cancel { canUseRequest(type: $0.type) && isMeant($0) }
+    private func cancel(_ isMeant: (any ServiceRequest.Type, RequestKey?) -> Bool) {
+        service.cancelRequests { canUseRequest(type: $0) && isMeant($0, $1) }
     }
 }

@@ -1,3 +1,5 @@
+public import WebServiceCore
+
 /// Typed requests and stored values whose result a closure or a delegate receives. Programs with
 /// `async` functions await the task instead.
 extension WebService {
