@@ -117,7 +117,8 @@ let package = Package(
         .executableTarget(
             name: "Brewery",
             dependencies: [
-                "WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceInspector",
+                "WebServiceCore", "WebServiceCallbacks", "WebServiceDiagnostics", "WebServiceDownloads",
+                "WebServiceInspector",
                 "WebServiceMocking", "WebServicePagination",
             ] + curlDependency + sqliteDependency,
             path: "Examples/Brewery",

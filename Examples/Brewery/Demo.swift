@@ -1,4 +1,5 @@
 import Foundation
+import WebServiceCallbacks
 import WebServiceCore
 import WebServiceDownloads
 import WebServicePagination
