@@ -23,7 +23,7 @@ struct TransportErrorTests {
     @Test("The POSIX cause of a URLError is preserved without its other values")
     func cause() {
         let posix = NSError(
-            domain: NSPOSIXErrorDomain, code: Int(ECONNRESET), userInfo: [NSURLErrorFailingURLStringErrorKey: "canary"])
+            domain: NSPOSIXErrorDomain, code: Int(ECONNRESET), userInfo: ["url": "canary"])
         let error = URLError(transport: URLError(.networkConnectionLost, userInfo: [NSUnderlyingErrorKey: posix]))
         #expect(error?.code == .networkConnectionLost)
         #expect(cause(error)?.code == Int(ECONNRESET))
