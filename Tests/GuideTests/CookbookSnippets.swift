@@ -434,6 +434,24 @@ struct CookbookSnippets {
         #expect(try await service.GET("/").string().value == "ale")
     }
 
+    @Test("A client certificate is verified by a mock server")
+    func clientCertificates() async throws {
+        guard ClientCertificates.isAvailable else { return }
+        let client = try ClientCertificates(subject: "/O=Brewery/CN=ann")
+        let (authority, certificate, key) = (client.authority, client.certificate, client.key)
+
+        let server = try MockServer(clientCA: authority)
+        server.on(.GET, "/me") { request in .text(request.clientCertificate?.subject ?? "") }
+
+        defer { server.stop() }
+        let service = WebService(baseURLString: server.baseURLString)
+        var configuration = CurlSession.Configuration()
+        configuration.tls.trustedCertificatesFile = server.certificateFile?.path
+        configuration.tls.clientCertificate = .init(certificateFile: certificate.path, keyFile: key.path)
+        service.session = try CurlSession(configuration: configuration)
+        #expect(try await service.GET("/me").string().value == "CN=ann,O=Brewery")
+    }
+
     @Test("A proxy with a password is used for hosts outside of the company")
     func proxy() async throws {
         let server = try MockServer()
