@@ -722,6 +722,12 @@ struct GuideSnippets {
         #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
     }
 
+    @Test("A service has a clock of the standard library")
+    func clocks() {
+        let service = WebService(baseURLString: "https://brewhapi.example.com/v1", clock: ContinuousClock())
+        #expect(service.clock is ContinuousClock)
+    }
+
     @Test("Several requests share the deadline of a scope")
     func scopes() async throws {
         let (brewers, orders) = try await service.withDeadline(.seconds(5)) {

@@ -1,36 +1,4 @@
-public import Foundation
 public import WebServiceCore
-
-extension WebService {
-    /// Creates a service whose time a test clock measures.
-    ///
-    /// - Parameters:
-    ///   - baseURLString: An absolute http or https URL without user information; empty when every
-    ///     path is an absolute URL.
-    ///   - passthroughDelegate: See `passthroughDelegate`. Defaults to `nil`.
-    ///   - urlBuilder: See `urlBuilder`. Defaults to `nil`.
-    ///   - clock: The clock. Pass it to the ``MockSession`` of the service as well.
-    public convenience init(
-        baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)? = nil,
-        urlBuilder: URLBuilder? = nil, clock: TestClock
-    ) {
-        self.init(
-            baseURLString: baseURLString, passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder,
-            timekeeper: clock)
-    }
-
-    /// Creates a service whose time a test clock measures.
-    ///
-    /// See ``init(baseURLString:passthroughDelegate:urlBuilder:clock:)``.
-    public convenience init(
-        baseURL: URL?, passthroughDelegate: (any ServicePassthroughDelegate)? = nil, urlBuilder: URLBuilder? = nil,
-        clock: TestClock
-    ) {
-        self.init(
-            baseURLString: baseURL?.absoluteString ?? "", passthroughDelegate: passthroughDelegate,
-            urlBuilder: urlBuilder, clock: clock)
-    }
-}
 
 extension PassiveTask {
     /// Creates a task whose handlers a test clock waits for.
