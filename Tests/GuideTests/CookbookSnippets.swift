@@ -337,6 +337,25 @@ struct CookbookSnippets {
     }
     #endif
 
+    @Test("The size and the hit rate of a cache are known")
+    func cacheStatistics() async throws {
+        let cache = ResponseCache(storage: MemoryStorage())
+        service.interceptors = [cache]
+        mock.on(.GET, "/a", .text("ale").header(.cacheControl, "max-age=60"))
+        for _ in 0..<4 { _ = try await service.GET("/a").data().value }
+        #expect(await cache.finishStoring())
+
+        let counts = cache.statistics
+        let requests = counts.hits + counts.revalidations + counts.misses
+        let hitRate = requests == 0 ? 0 : Double(counts.hits) / Double(requests)
+        var bytes = 0
+        for try await entry in cache.entries { bytes += entry.byteCount }
+        print(hitRate, bytes)
+
+        #expect(hitRate == 0.75)
+        #expect(bytes == 3)
+    }
+
     @Test("A file is sent to a signed URL without credentials")
     func signedURL() async throws {
         let folder = try folder()

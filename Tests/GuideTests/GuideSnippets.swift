@@ -1327,6 +1327,14 @@ struct GuideSnippets {
             [Brewer].self)
         #expect(try await again.value == [Brewer(name: "Long Trail")])
         #expect(try await again.response.source == .cache)
+
+        print(cache.statistics.hits, cache.statistics.revalidations, cache.statistics.misses)
+        for try await entry in cache.entries {
+            print(entry.url, entry.vary, entry.freshUntil ?? .distantPast, entry.byteCount)
+        }
+
+        #expect(cache.statistics.hits == 1)
+        #expect(cache.statistics.misses == 1)
     }
 
     @Test("A paginator delivers pages by offset and continues from a saved state")
