@@ -135,15 +135,28 @@ struct CacheExchange: Sendable {
                         ? "stored, \(stored.ageText(at: now))"
                         : "stale, \(stored.ageText(at: now)), validated in the background")
                 if use == .useAndValidate { validateBehind() }
+                cache.count(.cache)
                 return response
             }
         }
-        if demands.isOffline { throw URLError(.resourceUnavailable) }
+        if demands.isOffline {
+            cache.count(.network)
+            throw URLError(.resourceUnavailable)
+        }
         if demands.isOnlyIfCached, let response = CachedResponse.response(status: 504, url: url, source: .cache) {
             next.record(.cache, "only-if-cached, and nothing is stored")
+            cache.count(.network)
             return response
         }
-        return isPassing ? try await next(request) : try await load(stored)
+        if isPassing { return try await next(request) }
+        do {
+            let response = try await load(stored)
+            cache.count(response.status == 304 ? .revalidated : response.source)
+            return response
+        } catch {
+            cache.count(.network)
+            throw error
+        }
     }
 
     /// Returns the stored response, or 304 if the request's own condition requires it.

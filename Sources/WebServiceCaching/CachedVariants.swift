@@ -9,6 +9,10 @@ struct CachedVariants: Sendable {
     /// The responses in the order in which they were stored.
     private(set) var responses: [CachedResponse] = []
 
+    /// The number of responses that were inserted, and removed because there were too many. They
+    /// are not serialized.
+    private(set) var changes = (insertions: 0, evictions: 0)
+
     /// Returns the response that matches a request; if several match, the one stored last.
     func match(_ request: Request) -> CachedResponse? {
         responses.last { $0.selection.matches(request) }
@@ -18,7 +22,10 @@ struct CachedVariants: Sendable {
     mutating func insert(_ response: CachedResponse, for request: Request) {
         remove(for: request)
         responses.append(response)
-        if responses.count > Self.maximumCount { responses.removeFirst(responses.count - Self.maximumCount) }
+        changes.insertions += 1
+        guard responses.count > Self.maximumCount else { return }
+        changes.evictions += responses.count - Self.maximumCount
+        responses.removeFirst(responses.count - Self.maximumCount)
     }
 
     /// Removes the responses that match a request.

@@ -45,6 +45,7 @@ extension ResponseCache {
             if variants.responses.isEmpty { return old?.responses.isEmpty == true ? () : await erase(key) }
             do {
                 try await storage.store(StorageEntry(.value(variants.data(for: key)), date: date), for: key)
+                count(variants.changes)
             } catch {
                 report(.store, key, error)
                 await erase(key)  // the stored entry is older than the response already delivered
@@ -92,6 +93,7 @@ extension ResponseCache {
     }
 
     private func report(_ operation: StorageEntry.Failure.Operation, _ key: StorageKey?, _ error: any Error) {
+        state.withLock { $0.statistics.storageFailures += 1 }
         observer?(StorageEntry.Failure(operation: operation, key: key, storage: storage, error: error))
     }
 }

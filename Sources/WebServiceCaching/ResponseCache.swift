@@ -75,6 +75,9 @@ public final class ResponseCache: Interceptor {
     /// last modified, for at most a week.
     public let usesHeuristics: Bool
 
+    /// The classification of the keys.
+    static let classification = DataClassification("http-cache")
+
     let storage: any ResponseStorage
     let account: @Sendable () -> String?
     let order = StorageOrder()
@@ -93,6 +96,7 @@ public final class ResponseCache: Interceptor {
         var flights: [StorageKey: (count: Int, removal: UInt64)] = [:]
         /// The number of removals so far.
         var removals: UInt64 = 0
+        var statistics = Statistics()
     }
 
     /// Creates a cache.
@@ -155,7 +159,7 @@ public final class ResponseCache: Interceptor {
     /// - Parameter url: A URL in the form of ``CacheExchange/url``.
     func key(_ url: String, _ account: String?) -> StorageKey {
         let key = urlKey.flatMap { urlKey in URL(string: url).map(urlKey) } ?? url
-        return StorageKey(identifier: "GET \(key)", classification: DataClassification("http-cache"), account: account)
+        return StorageKey(identifier: "GET \(key)", classification: Self.classification, account: account)
     }
 
     /// Removes the stored responses for a URL and the current account.

@@ -165,6 +165,19 @@ public final class SQLiteStorage: ResponseStorage {
         try await connections.later(connections.writer, "remove entries") { try $0.removeAll(keysWith: prefix) }
     }
 
+    /// Returns descriptions of entries, in the order of the bytes of their keys.
+    ///
+    /// Damage of the data of an entry is not detected.
+    ///
+    /// - Throws: `WebServiceError.Code.storage` if the database cannot be read or is busy for one
+    ///   minute.
+    public func summaries(after key: StorageKey?, limit: Int) async throws -> [StorageEntry.Summary] {
+        let key = key?.bytes ?? []
+        return try await connections.later(connections.reader, "list entries") {
+            try $0.summaries(after: key, limit: limit)
+        }
+    }
+
     /// Closes the database, after the operations in progress. The next use opens it again.
     ///
     /// Deallocating the storage closes the database as well.

@@ -339,6 +339,25 @@ struct CookbookSnippets {
     }
     #endif
 
+    @Test("The size and the hit rate of a cache are known")
+    func cacheStatistics() async throws {
+        let cache = ResponseCache(storage: MemoryStorage())
+        service.interceptors = [cache]
+        mock.on(.GET, "/a", .text("ale").header(.cacheControl, "max-age=60"))
+        for _ in 0..<4 { _ = try await service.GET("/a").data().value }
+        #expect(await cache.finishStoring())
+
+        let counts = cache.statistics
+        let requests = counts.hits + counts.revalidations + counts.misses
+        let hitRate = requests == 0 ? 0 : Double(counts.hits) / Double(requests)
+        var bytes = 0
+        for try await entry in cache.entries { bytes += entry.byteCount }
+        print(hitRate, bytes)
+
+        #expect(hitRate == 0.75)
+        #expect(bytes == 3)
+    }
+
     @Test("A file is sent to a signed URL without credentials")
     func signedURL() async throws {
         let folder = try folder()
@@ -434,6 +453,24 @@ struct CookbookSnippets {
         configuration.hostTLS["login.example.com"]?.pinnedPublicKeys = [currentPin, nextPin]
         service.session = try CurlSession(configuration: configuration)
         #expect(try await service.GET("/").string().value == "ale")
+    }
+
+    @Test("A client certificate is verified by a mock server")
+    func clientCertificates() async throws {
+        guard ClientCertificates.isAvailable else { return }
+        let client = try ClientCertificates(subject: "/O=Brewery/CN=ann")
+        let (authority, certificate, key) = (client.authority, client.certificate, client.key)
+
+        let server = try MockServer(clientCA: authority)
+        server.on(.GET, "/me") { request in .text(request.clientCertificate?.subject ?? "") }
+
+        defer { server.stop() }
+        let service = WebService(baseURLString: server.baseURLString)
+        var configuration = CurlSession.Configuration()
+        configuration.tls.trustedCertificatesFile = server.certificateFile?.path
+        configuration.tls.clientCertificate = .init(certificateFile: certificate.path, keyFile: key.path)
+        service.session = try CurlSession(configuration: configuration)
+        #expect(try await service.GET("/me").string().value == "CN=ann,O=Brewery")
     }
 
     @Test("A proxy with a password is used for hosts outside of the company")

@@ -724,6 +724,12 @@ struct GuideSnippets {
         #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
     }
 
+    @Test("A service has a clock of the standard library")
+    func clocks() {
+        let service = WebService(baseURLString: "https://brewhapi.example.com/v1", clock: ContinuousClock())
+        #expect(service.clock is ContinuousClock)
+    }
+
     @Test("Several requests share the deadline of a scope")
     func scopes() async throws {
         let (brewers, orders) = try await service.withDeadline(.seconds(5)) {
@@ -1323,6 +1329,14 @@ struct GuideSnippets {
             [Brewer].self)
         #expect(try await again.value == [Brewer(name: "Long Trail")])
         #expect(try await again.response.source == .cache)
+
+        print(cache.statistics.hits, cache.statistics.revalidations, cache.statistics.misses)
+        for try await entry in cache.entries {
+            print(entry.url, entry.vary, entry.freshUntil ?? .distantPast, entry.byteCount)
+        }
+
+        #expect(cache.statistics.hits == 1)
+        #expect(cache.statistics.misses == 1)
     }
 
     @Test("A paginator delivers pages by offset and continues from a saved state")

@@ -44,6 +44,55 @@ import WebServiceTesting
         try session.verify()
     }
 
+    @Test("A cassette with criteria and a change of exchanges, and one from a browser")
+    func cassettes() async throws {
+        let temporary = TemporaryFolder()
+        let file = temporary.url.appendingPathComponent("brewers.json")
+
+        let session = try CassetteSession(
+            file: file, mode: .record,
+            matching: [
+                .method, .path, .header("Accept-Language"),
+                .custom { recorded, received in (try? recorded.json()["id"]) == (try? received.json()["id"]) },
+            ],
+            willRecord: { exchange in
+                if exchange.url.hasSuffix("/metrics") { return nil }
+                var exchange = exchange
+                exchange.responseHeaders.remove("X-Trace")
+                return exchange
+            })
+
+        let archive = temporary.url.appendingPathComponent("brewers.har")
+        let entry = { (host: String) in
+            """
+            {"request": {"method": "GET", "url": "https://\(host)/brewers", "headers": [{"name": "DNT", "value": "1"}]},
+             "response": {"status": 200, "headers": [{"name": "Content-Type", "value": "text/plain"},
+              {"name": "X-Trace", "value": "7"}], "content": {"text": "ale"}}}
+            """
+        }
+        let text = #"{"log": {"entries": [\#(entry("api.example.com")), \#(entry("example.com"))]}}"#
+        try Data(text.utf8).write(to: archive)
+        #expect(try session.importArchive(archive) == 2)
+        try session.finish()
+        #expect(try !String(contentsOf: file, encoding: .utf8).contains("X-Trace"))
+
+        let cassette = try CassetteSession(
+            file: file, mode: .record,
+            willRecord: { exchange in
+                var exchange = exchange
+                exchange.requestHeaders = [:]
+                return exchange
+            })
+        try cassette.importArchive(archive) { $0.url?.host == "api.example.com" }
+        try cassette.finish()
+
+        let replay = try CassetteSession(file: file, mode: .replay)
+        let service = WebService("https://api.example.com", session: replay)
+        #expect(try await service.GET("/brewers").string().value == "ale")
+        try replay.finish()
+        #expect(try !String(contentsOf: file, encoding: .utf8).contains("DNT"))
+    }
+
     private let service = WebService(baseURLString: "https://h/v1")
 
     @Test(.cassette("brewers")) func recordedBrewers() async throws {

@@ -121,13 +121,17 @@ package struct Folder: ~Copyable, Sendable {
 
     /// Returns all bytes of a file and its status when they were read.
     ///
-    /// - Parameter isWhole: Returns whether a file of more than 1 MiB, with these first bytes and
-    ///   of this length, is read completely.
+    /// - Parameters:
+    ///   - limit: The length above which `isWhole` is called. Defaults to 1 MiB.
+    ///   - headCount: The number of bytes that are read of a longer file first. Defaults to 64.
+    ///   - isWhole: Returns whether a longer file, with these first bytes and of this length, is
+    ///     read completely.
     /// - Returns: `nil` if there is no regular file. Other files are not read, and a FIFO is not
     ///   waited for.
     /// - Throws: ``SystemFailure``; with `isTooLong` for a file that exceeds the available memory.
     package borrowing func content(
-        of name: String, isWhole: (_ head: Data, _ count: Int) -> Bool = { _, _ in true }
+        of name: String, limit: Int = 1 << 20, headCount: Int = 64,
+        isWhole: (_ head: Data, _ count: Int) -> Bool = { _, _ in true }
     ) throws(SystemFailure) -> (bytes: Data, status: FileStatus)? {
         guard let found = try status(of: name), found.isRegular else { return nil }
         let file: Descriptor
@@ -141,8 +145,8 @@ package struct Folder: ~Copyable, Sendable {
         }
         let status = try file.status()
         guard status.isRegular else { return nil }
-        if status.size > 1 << 20 {
-            let head = try file.content(count: 64)
+        if status.size > limit {
+            let head = try file.content(count: headCount)
             guard isWhole(head, status.size) else { return (head, status) }
         }
         return (try file.content(count: status.size), status)

@@ -62,10 +62,33 @@ extension FileStorage {
                 let start = headCount + Int(keyCount)
                 guard all[headCount..<start].elementsEqual(key.bytes) else { return .foreign }
                 guard let content = content(all[5], Data(all[start...])) else { return .damaged }
-                let microseconds = number(all, at: 8, Int64.self)
-                let date = microseconds == noDate ? nil : Date(timeIntervalSince1970: Double(microseconds) / 1e6)
-                return .entry(StorageEntry(content, date: date))
+                return .entry(StorageEntry(content, date: date(number(all, at: 8, Int64.self))))
             }
+        }
+
+        /// Returns the number of bytes up to the end of the key of a file that begins with these
+        /// bytes; `nil` for a file of another version or that is too short.
+        static func headCount(_ head: Data, fileSize: Int) -> Int? {
+            guard fileSize >= overhead, head.count >= headCount, head.starts(with: magic + [version]) else {
+                return nil
+            }
+            let keyCount = Int(head.withUnsafeBytes { number($0, at: 16, UInt32.self) })
+            return keyCount <= fileSize - overhead ? headCount + keyCount : nil
+        }
+
+        /// Returns the description of a file with this head; `nil` if it is damaged.
+        ///
+        /// - Parameter head: At least as many bytes as ``headCount(_:fileSize:)``.
+        static func summary(_ head: Data, fileSize: Int) -> StorageEntry.Summary? {
+            guard let count = headCount(head, fileSize: fileSize), head.count >= count, isWhole(head, count: fileSize),
+                let key = StorageKey(bytes: Array(head.dropFirst(headCount).prefix(count - headCount)))
+            else { return nil }
+            let microseconds = head.withUnsafeBytes { number($0, at: 8, Int64.self) }
+            return StorageEntry.Summary(key: key, date: date(microseconds), byteCount: fileSize - 8 - count)
+        }
+
+        private static func date(_ microseconds: Int64) -> Date? {
+            microseconds == noDate ? nil : Date(timeIntervalSince1970: Double(microseconds) / 1e6)
         }
 
         /// Returns whether a file of this version, which may be damaged, is for a key that starts

@@ -85,6 +85,22 @@ public final class MemoryStorage: ResponseStorage {
         withExtendedLifetime(removed) {}
     }
 
+    /// Returns descriptions of entries; see ``ResponseStorage/summaries(after:limit:)``.
+    public func summaries(after key: StorageKey?, limit: Int) async -> [StorageEntry.Summary] {
+        let summaries = entries.withLock { $0.summaries }
+        let following = key.map { key in summaries.filter { Self.precedes(key, $0.key) } } ?? summaries
+        return Array(following.sorted { Self.precedes($0.key, $1.key) }.prefix(max(limit, 0)))
+    }
+
+    private static func precedes(_ first: StorageKey, _ second: StorageKey) -> Bool {
+        first.bytes.lexicographicallyPrecedes(second.bytes)
+    }
+
+    /// Returns the entry for a key, which does not count as use.
+    package func unusedEntry(for key: StorageKey) -> StorageEntry? {
+        entries.withLock { $0.entry(for: key) }
+    }
+
     /// The number of entries.
     public var count: Int { entries.withLock { $0.count } }
 
@@ -109,6 +125,14 @@ private struct LeastRecentlyUsed: Sendable {
     private(set) var bytes = 0
 
     var count: Int { places.count }
+
+    var summaries: [StorageEntry.Summary] {
+        nodes.compactMap(\.content).map { key, entry in
+            StorageEntry.Summary(key: key, date: entry.date, byteCount: entry.data?.count)
+        }
+    }
+
+    func entry(for key: StorageKey) -> StorageEntry? { places[key].flatMap { nodes[$0].content?.entry } }
 
     mutating func use(_ key: StorageKey) -> StorageEntry? {
         guard let place = places[key] else { return nil }

@@ -50,6 +50,20 @@ public protocol ResponseStorage: Sendable {
     /// Defaults to ``removeAll()`` for a storage that accepts only this classification, and to an
     /// error with the code ``WebServiceError/Code/storage`` for any other.
     func removeEntries(of classification: DataClassification) async throws
+
+    /// Returns descriptions of entries without their contents, in an order that the storage
+    /// defines. It does not count as use of the entries.
+    ///
+    /// An entry that is stored or removed between two calls may be omitted or listed. Defaults to
+    /// an error with the code ``WebServiceError/Code/storage``.
+    ///
+    /// - Parameters:
+    ///   - key: The key of the entry, which may have been removed, after which the list begins;
+    ///     `nil` for the first entries.
+    ///   - limit: The maximum number of descriptions.
+    /// - Returns: No descriptions after the last entry.
+    /// - Throws: Any error that prevents reading.
+    func summaries(after key: StorageKey?, limit: Int) async throws -> [StorageEntry.Summary]
 }
 
 extension ResponseStorage {
@@ -68,6 +82,11 @@ extension ResponseStorage {
         try await removeAll()
     }
 
+    /// Throws ``WebServiceError/Code/storage``: the storage does not list its entries.
+    public func summaries(after key: StorageKey?, limit: Int) async throws -> [StorageEntry.Summary] {
+        throw WebServiceError(.storage, "the storage cannot list its entries; implement summaries(after:limit:)")
+    }
+
     /// Returns whether the responses have a byte representation.
     public func supports(_ request: any StorableRequest) -> Bool {
         request is any RawStorableRequest || request is any ValueStorableRequest
@@ -83,6 +102,16 @@ extension ResponseStorage {
             await order.settled(key)
             return try await self.entry(for: key)
         }
+    }
+
+    /// Lists entries within 10 seconds.
+    ///
+    /// - Throws: ``WebServiceError/Code/storage`` after 10 seconds; any error of the storage;
+    ///   `CancellationError`.
+    package func summaries(
+        after key: StorageKey?, limit: Int, _ clock: TaskClock
+    ) async throws -> [StorageEntry.Summary] {
+        try await clock.storageValue { try await self.summaries(after: key, limit: limit) }
     }
 
     /// Returns whether responses to the request are stored here.

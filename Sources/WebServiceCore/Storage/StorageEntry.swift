@@ -15,6 +15,22 @@ public struct StorageEntry: Sendable {
         case live(any Sendable)
     }
 
+    /// The description of a stored entry in a list.
+    public struct Summary: Sendable, Hashable {
+        /// The key.
+        public let key: StorageKey
+        /// The date at which the entry was stored; `nil` if it is unknown.
+        public let date: Date?
+        /// The number of stored bytes without the key; `nil` for a value without a byte
+        /// representation.
+        public let byteCount: Int?
+
+        /// Creates a description.
+        public init(key: StorageKey, date: Date?, byteCount: Int?) {
+            (self.key, self.date, self.byteCount) = (key, date, byteCount)
+        }
+    }
+
     /// The content.
     public var content: Content
 

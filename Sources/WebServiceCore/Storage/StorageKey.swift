@@ -28,6 +28,54 @@ public struct StorageKey: Sendable, Hashable {
         self.bytes = bytes
     }
 
+    /// Creates a key from its ``bytes``, for a storage that lists its entries.
+    ///
+    /// - Returns: `nil` if the bytes are not those of a key.
+    public init?(bytes: [UInt8]) {
+        guard Parts(bytes) != nil else { return nil }
+        self.bytes = bytes
+    }
+
+    /// The identifier of the response, which may be secret.
+    public var identifier: String { Parts(bytes)?.identifier ?? "" }
+
+    /// The kind of data.
+    public var classification: DataClassification { DataClassification(Parts(bytes)?.classification ?? "") }
+
+    /// The account that the data belongs to; `nil` for no account.
+    public var account: String? { Parts(bytes)?.account }
+
+    /// The decoded parts.
+    private struct Parts {
+        let classification: String
+        let account: String?
+        let identifier: String
+
+        init?(_ bytes: [UInt8]) {
+            var rest = bytes[...]
+            guard let classification = Self.text(&rest) else { return nil }
+            self.classification = classification
+            if rest.starts(with: [0xFF, 0xFF, 0xFF, 0xFF]) {
+                rest = rest.dropFirst(4)
+                account = nil
+            } else {
+                guard let account = Self.text(&rest) else { return nil }
+                self.account = account
+            }
+            guard let identifier = String(validating: rest, as: UTF8.self) else { return nil }
+            self.identifier = identifier
+        }
+
+        private static func text(_ rest: inout ArraySlice<UInt8>) -> String? {
+            guard rest.count >= 4 else { return nil }
+            let count = rest.prefix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+            rest = rest.dropFirst(4)
+            guard count <= rest.count else { return nil }
+            defer { rest = rest.dropFirst(count) }
+            return String(validating: rest.prefix(count), as: UTF8.self)
+        }
+    }
+
     /// Returns whether the key has a classification.
     public func isOf(_ classification: DataClassification) -> Bool {
         bytes.starts(with: Self.prefix(of: classification))

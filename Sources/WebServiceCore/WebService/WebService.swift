@@ -49,12 +49,14 @@ public final class WebService: Sendable {
     ///     is an absolute URL.
     ///   - passthroughDelegate: See ``passthroughDelegate``. Defaults to `nil`.
     ///   - urlBuilder: See ``urlBuilder``. Defaults to `nil`.
+    ///   - clock: See ``clock``. Defaults to `nil`, the clock of the system.
     public convenience init(
-        baseURL: URL?, passthroughDelegate: (any ServicePassthroughDelegate)? = nil, urlBuilder: URLBuilder? = nil
+        baseURL: URL?, passthroughDelegate: (any ServicePassthroughDelegate)? = nil, urlBuilder: URLBuilder? = nil,
+        clock: (any Clock<Duration>)? = nil
     ) {
         self.init(
             baseURLString: baseURL?.absoluteString ?? "", passthroughDelegate: passthroughDelegate,
-            urlBuilder: urlBuilder)
+            urlBuilder: urlBuilder, clock: clock)
     }
 
     /// Creates a service. With a URL that cannot be used, each task fails.
@@ -64,22 +66,32 @@ public final class WebService: Sendable {
     ///     path is an absolute URL.
     ///   - passthroughDelegate: See ``passthroughDelegate``. Defaults to `nil`.
     ///   - urlBuilder: See ``urlBuilder``. Defaults to `nil`.
+    ///   - clock: See ``clock``. Defaults to `nil`, the clock of the system.
     public convenience init(
         baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)? = nil,
-        urlBuilder: URLBuilder? = nil
+        urlBuilder: URLBuilder? = nil, clock: (any Clock<Duration>)? = nil
     ) {
         self.init(
-            baseURLString: baseURLString, passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder,
-            timekeeper: nil)
+            baseURLString: baseURLString, delegate: passthroughDelegate, urlBuilder: urlBuilder,
+            taskClock: TaskClock(standard: clock))
     }
 
-    package init(
+    package convenience init(
         baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)?, urlBuilder: URLBuilder? = nil,
         timekeeper: (any Timekeeper)?
     ) {
+        self.init(
+            baseURLString: baseURLString, delegate: passthroughDelegate, urlBuilder: urlBuilder,
+            taskClock: TaskClock(timekeeper))
+    }
+
+    private init(
+        baseURLString: String, delegate: (any ServicePassthroughDelegate)?, urlBuilder: URLBuilder?,
+        taskClock: TaskClock
+    ) {
         core = ServiceCore(
-            baseURLString: baseURLString, urlBuilder: urlBuilder, clock: TaskClock(timekeeper),
-            delegate: passthroughDelegate.map(DelegateReference.init))
+            baseURLString: baseURLString, urlBuilder: urlBuilder, clock: taskClock,
+            delegate: delegate.map(DelegateReference.init))
         isOwner = true
     }
 
@@ -116,7 +128,14 @@ public final class WebService: Sendable {
     /// ```swift
     /// try await service.clock.sleep(for: .seconds(30))
     /// ```
-    /// A `SuspendingClock`, or the `TestClock` with which a test created the service.
+    /// A `SuspendingClock`, or the clock with which the service was created. It measures deadlines,
+    /// the pauses of retries and event reconnection, rate limits, the age of stored and cached
+    /// data, and the expiry of tokens and cookies. The idle timeouts of sessions do not follow it,
+    /// except those of a `MockSession` with the same `TestClock`.
+    ///
+    /// The date of a `ContinuousClock` is that of the system. The date of any other clock is the
+    /// date at which the service was created, plus the duration that has passed by the clock. `now`
+    /// is read on any thread.
     public var clock: any Clock<Duration> { core.clock.standard }
 
     /// The session that sends the requests. Tasks read it when they are resumed. Defaults to

@@ -162,7 +162,7 @@ struct Cassette: Codable, Sendable {
 }
 
 extension Cassette.Exchange {
-    fileprivate var isValid: Bool {
+    var isValid: Bool {
         guard request.method != nil, let url = request.url else { return false }
         return response.map { $0.head(url: url) != nil && $0.length ?? 0 >= -1 } ?? (error != nil)
     }

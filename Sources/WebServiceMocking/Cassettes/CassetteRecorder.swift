@@ -24,7 +24,7 @@ final class CassetteRecorder: Sendable {
         }
     }
 
-    private typealias Entry = (request: SentRequest, result: Result?)
+    private typealias Entry = (request: @Sendable () throws -> ReceivedRequest, result: Result?)
 
     private let entries = Mutex<[Entry]>([])
 
@@ -33,10 +33,18 @@ final class CassetteRecorder: Sendable {
     /// - Returns: Its number.
     func begin(_ request: SentRequest) -> Int {
         entries.withLock { entries in
-            entries.append((request, nil))
+            entries.append(({ try request.readingBody().received }, nil))
             return entries.count - 1
         }
     }
+
+    /// Adds exchanges.
+    func add(_ exchanges: [(ReceivedRequest, Result.Response)]) {
+        entries.withLock { $0 += exchanges.map { exchange in ({ exchange.0 }, .response(exchange.1)) } }
+    }
+
+    /// A Boolean value that indicates whether no exchange has a result.
+    var isEmpty: Bool { entries.withLock { $0.allSatisfy { $0.result == nil } } }
 
     /// Sets the result of a request; the first one counts.
     func end(_ number: Int, _ result: Result) {
@@ -47,28 +55,35 @@ final class CassetteRecorder: Sendable {
 
     /// Returns the exchanges with results, with their secrets redacted.
     ///
-    /// - Throws: The error of a request body that cannot be read, and `WebServiceError` with the
-    ///   code `cassetteSecret`.
-    func exchanges(_ redactor: CassetteRedactor, allowed: Set<String>) throws -> [Cassette.Exchange] {
+    /// - Parameters:
+    ///   - previous: The exchanges of the file before them.
+    ///   - allowed: Values that look like tokens but are not secret.
+    ///   - change: Returns the exchange to record in place of a redacted one, or `nil` for none.
+    /// - Throws: The error of a request body that cannot be read, and of `change`;
+    ///   `WebServiceError` with the code `cassetteSecret`.
+    func exchanges(
+        _ redactor: CassetteRedactor, after previous: [Cassette.Exchange], allowed: Set<String>,
+        change: ((CassetteSession.Exchange) throws -> CassetteSession.Exchange?)?
+    ) throws -> [Cassette.Exchange] {
         let entries = entries.withLock { $0 }
-        var exchanges: [Cassette.Exchange] = []
+        var exchanges = previous
         for case (let request, let result?) in entries {
             let place = "exchange \(exchanges.count + 1)"
-            var exchange = Cassette.Exchange(
-                request: try request.readingBody().message(redactor, "the request body of \(place)"))
-            switch result {
-            case .failure(let error): exchange.error = error.code.rawValue
-            case .response(let response):
-                var message = Cassette.Message(status: response.head.status)
-                let (fields, body) = try redactor.redact(
-                    response.head.headers, response.body, "the response body of \(place)")
-                message.set(fields, body)
-                if response.length != Int64(response.body.count) { message.length = response.length ?? -1 }
-                message.trailers = Cassette.Message.lines(redactor.redact(response.trailers))
-                exchange.response = message
-                exchange.error = response.error?.code.rawValue
+            let exchange = try Self.exchange(try request(), result, redactor, place: place)
+            guard let change else {
+                exchanges.append(exchange)
+                continue
             }
-            exchanges.append(exchange)
+            guard let changed = try change(CassetteSession.Exchange(exchange))?.stored(insteadOf: exchange) else {
+                continue
+            }
+            guard changed.isValid else {
+                throw WebServiceError(
+                    .cassette,
+                    "the cassette is not written: willRecord returned \(place) with an invalid method, URL, status or "
+                        + "header field")
+            }
+            exchanges.append(changed)
         }
         let scan = SecretScan(secrets: redactor.secrets, allowed: allowed)
         for (place, exchange) in exchanges.enumerated() {
@@ -80,18 +95,35 @@ final class CassetteRecorder: Sendable {
         }
         return exchanges
     }
+
+    private static func exchange(
+        _ request: ReceivedRequest, _ result: Result, _ redactor: CassetteRedactor, place: String
+    ) throws -> Cassette.Exchange {
+        var exchange = Cassette.Exchange(request: try request.message(redactor, "the request body of \(place)"))
+        switch result {
+        case .failure(let error): exchange.error = error.code.rawValue
+        case .response(let response):
+            var message = Cassette.Message(status: response.head.status)
+            let (fields, body) = try redactor.redact(
+                response.head.headers, response.body, "the response body of \(place)")
+            message.set(fields, body)
+            if response.length != Int64(response.body.count) { message.length = response.length ?? -1 }
+            message.trailers = Cassette.Message.lines(redactor.redact(response.trailers))
+            exchange.response = message
+            exchange.error = response.error?.code.rawValue
+        }
+        return exchange
+    }
 }
 
-extension SentRequest {
+extension ReceivedRequest {
     /// The request as it is stored, with its secrets redacted if there is a redactor.
     ///
     /// - Parameter place: The name of the body in errors.
     func message(_ redactor: CassetteRedactor?, _ place: String = "") throws -> Cassette.Message {
-        let received = received
-        let url = (received.origin ?? "") + received.target
-        var message = Cassette.Message(method: received.method.rawValue, url: redactor?.url(url) ?? url)
-        let (fields, body) =
-            try redactor?.redact(received.headers, received.body, place) ?? (received.headers, received.body)
+        let url = (origin ?? "") + target
+        var message = Cassette.Message(method: method.rawValue, url: redactor?.url(url) ?? url)
+        let (fields, body) = try redactor?.redact(headers, body, place) ?? (headers, body)
         message.set(fields, body)
         return message
     }

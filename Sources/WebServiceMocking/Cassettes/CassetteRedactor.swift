@@ -19,8 +19,15 @@ final class CassetteRedactor: Sendable {
     private let values: [String]
 
     private let recordsUnsearchedBodies: Bool
+    /// The greatest number of a placeholder in the file before the recording.
+    private let offset: Int
 
-    init(_ redaction: Redaction, values: [String], recordsUnsearchedBodies: Bool) {
+    /// - Parameter file: The content of the file to which exchanges are added; `nil` if there is
+    ///   none.
+    init(_ redaction: Redaction, values: [String], recordsUnsearchedBodies: Bool, addingTo file: Data? = nil) {
+        let text = file.map { String(decoding: $0, as: UTF8.self) } ?? ""
+        // Longer numbers are not placeholders.
+        offset = text.matches(of: #/redacted-([0-9]{1,9})/#).compactMap { Int($0.output.1) }.max() ?? 0
         self.redaction = redaction
         self.recordsUnsearchedBodies = recordsUnsearchedBodies
         self.values = values.filter { !$0.isEmpty }.sorted { ($1.utf8.count, $0) < ($0.utf8.count, $1) }
@@ -113,7 +120,7 @@ final class CassetteRedactor: Sendable {
 
     private func number(of secret: String) -> Int {
         state.withLock { state in
-            let number = state.numbers[secret] ?? state.numbers.count + 1
+            let number = state.numbers[secret] ?? offset + state.numbers.count + 1
             state.numbers[secret] = number
             return number
         }

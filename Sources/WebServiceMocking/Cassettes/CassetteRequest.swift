@@ -4,33 +4,38 @@ import WebServiceDiagnostics
 
 /// A request in the form in which it is compared with those of a cassette: without secrets.
 struct CassetteRequest {
-    /// What a request is addressed to, without its body.
+    /// What is compared apart from the body. Parts that are not compared are empty.
     struct Target: Hashable {
-        let method: String
-        /// The URL without its query.
-        let address: String
+        var method = ""
+        /// The URL without its query, or its path.
+        var address = ""
         /// The items of the query.
-        let items: [String]
+        var items: [String] = []
+        /// The header fields, each as `name: value`.
+        var fields: [String] = []
     }
 
-    let target: Target
+    private(set) var target = Target()
+    /// The request without secrets, for custom criteria.
+    let request: ReceivedRequest
+    /// The method and the URL without its query.
+    let summary: String
     private let json: JSONValue?
     private let body: Data
-
-    /// The method and the URL without its query.
-    var summary: String { "\(target.method) \(Excerpt.text(target.address))" }
+    private var comparesBody = false
 
     /// - Parameters:
     ///   - message: The request. Its secrets may have been redacted before.
     ///   - redaction: Its placeholder replaces all secrets.
     ///   - values: Further secrets.
-    init(_ message: Cassette.Message, _ redaction: Redaction, values: [String]) {
+    ///   - criteria: What is compared.
+    init(
+        _ message: Cassette.Message, _ redaction: Redaction, values: [String],
+        criteria: [CassetteSession.Criterion] = [.method, .url, .query, .body]
+    ) {
         let plain = { (text: String) in Self.withoutNumbers(text, redaction.placeholder, values) }
         let url = plain(redaction.url(message.url ?? ""))
-        let path = url.prefix { $0 != "?" }
-        let items = ReceivedRequest.Item.decode(url[path.endIndex...].dropFirst().utf8)
-        target = Target(
-            method: message.method ?? "", address: String(path), items: items.map { "\($0.name)=\($0.value)" })
+        let address = String(url.prefix { $0 != "?" })
         let contentType = message.fields[.contentType]
         var body = message.body
         let coding = message.fields["Content-Encoding"]
@@ -40,10 +45,27 @@ struct CassetteRequest {
         if let boundary = contentType.flatMap(Self.boundary) { body = body.replacing(Data(boundary.utf8), with: "-") }
         if let text = String(validating: body, as: UTF8.self) { body = Data(plain(text).utf8) }
         self.body = body
+        let (origin, path) = url.originAndTarget
+        let fields = Headers(message.fields.map { ($0.name, plain(redaction.value(ofHeader: $0.name, $0.value))) })
+        let method = Request.Method(rawValue: message.method ?? "")
+        summary = "\(method.rawValue) \(Excerpt.text(address))"
+        request = ReceivedRequest(
+            head: RequestHead(method: method, target: path, headers: fields), body: body, origin: origin)
+        for criterion in criteria {
+            switch criterion {
+            case .method: target.method = method.rawValue
+            case .url: target.address = address
+            case .path: if target.address.isEmpty { target.address = request.path }
+            case .query: target.items = request.queryItems.map { "\($0.name)=\($0.value)" }
+            case .body: comparesBody = true
+            case .header(let name): target.fields += fields.values(for: name).map { "\(name.rawValue): \($0)" }
+            case .custom: break
+            }
+        }
         json = try? JSON.decode(JSONValue.self, from: body)  // a body that is not JSON is compared as bytes
     }
 
-    /// Returns a Boolean value that indicates whether the bodies are equal.
+    /// Returns a Boolean value that indicates whether the bodies are equal or not compared.
     func hasBody(of received: CassetteRequest) -> Bool { bodyDifference(from: received) == nil }
 
     /// Returns one line for each difference from a received request.
@@ -62,6 +84,11 @@ struct CassetteRequest {
                 "query: expected \(Excerpt.text(Self.item(place, items))), "
                     + "received \(Excerpt.text(Self.item(place, other.items)))")
         }
+        if target.fields != other.fields {
+            lines.append(
+                "header fields: expected \(Excerpt.text(target.fields.joined(separator: ", "))), "
+                    + "received \(Excerpt.text(other.fields.joined(separator: ", ")))")
+        }
         if let difference = bodyDifference(from: received) { lines.append(difference) }
         return lines
     }
@@ -71,7 +98,7 @@ struct CassetteRequest {
     }
 
     private func bodyDifference(from received: CassetteRequest) -> String? {
-        guard body != received.body else { return nil }
+        guard comparesBody, body != received.body else { return nil }
         guard let json, let other = received.json else {
             return "body: expected \(Excerpt.body(body)), received \(Excerpt.body(received.body))"
         }

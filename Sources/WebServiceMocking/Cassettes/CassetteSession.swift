@@ -31,7 +31,8 @@ import FoundationNetworking
 ///
 /// A replayed request matches an exchange if its method, URL and body are equal, apart from
 /// secrets, the order and spacing of JSON, and the boundary of multipart bodies. Header fields are
-/// not compared. All members may be called from any thread.
+/// not compared, unless the parameter `matching` of the initializer names them. All members may be
+/// called from any thread.
 public final class CassetteSession: StreamingSession {
     /// The use of a cassette file.
     public enum Mode: Sendable, Hashable {
@@ -41,6 +42,8 @@ public final class CassetteSession: StreamingSession {
         case record
         /// Replays the file if it exists, and records it otherwise.
         case once
+        /// Replays the exchanges of the file, sends all other requests, and adds their exchanges.
+        case recordMissing
         /// Sends all requests and records nothing. The file is not read.
         case passthrough
     }
@@ -56,7 +59,8 @@ public final class CassetteSession: StreamingSession {
 
     private enum Role {
         case replaying(CassettePlayer)
-        case recording(CassetteRecorder)
+        /// The player has the exchanges of the file to which others are added.
+        case recording(CassetteRecorder, CassettePlayer?)
         case forwarding
     }
 
@@ -69,6 +73,7 @@ public final class CassetteSession: StreamingSession {
     private let secrets: [String]
     private let allowed: Set<String>
     private let recordsUnsearchedBodies: Bool
+    private let willRecord: (@Sendable (Exchange) throws -> Exchange?)?
     /// The content of the file that a recording may replace.
     private let known: Mutex<Data?>
 
@@ -80,6 +85,8 @@ public final class CassetteSession: StreamingSession {
     ///   - session: The session that sends the requests of a recording. Defaults to
     ///     `FoundationSession.shared`.
     ///   - order: The order of a replay. Defaults to ``Order/byMatch``.
+    ///   - matching: What has to be equal in a request and a recorded one. Defaults to the method,
+    ///     the URL, the query and the body.
     ///   - repeats: A Boolean value that indicates whether the last matching exchange is replayed
     ///     again when all were replayed. It has no effect with ``Order/inOrder``. Defaults to
     ///     `false`: a further request fails.
@@ -89,13 +96,21 @@ public final class CassetteSession: StreamingSession {
     ///   - allowed: Values that look like tokens but are not secret. Defaults to none.
     ///   - recordsUnsearchedBodies: A Boolean value that indicates whether bodies are recorded in
     ///     which secrets cannot be recognized. Defaults to `false`.
+    ///   - willRecord: Returns the exchange to record in place of an exchange, or `nil` to record
+    ///     none. Called by ``finish(allowsUnused:)`` after secrets are redacted and before the file
+    ///     is searched for secrets that remain. A changed request is compared as it was recorded,
+    ///     so leave out a changed part with `matching`. Defaults to `nil`: all are recorded
+    ///     unchanged.
     ///   - clock: The clock of the service, if it is a test clock. Defaults to `nil`.
     /// - Throws: `WebServiceError` with the code `cassette` if the file is to be replayed and
     ///   cannot be read or is damaged.
     public init(
         file: URL, mode: Mode = .once, session: any Session = FoundationSession.shared, order: Order = .byMatch,
-        repeats: Bool = false, redaction: Redaction = .standard, secrets: [String] = [], allowed: Set<String> = [],
-        recordsUnsearchedBodies: Bool = false, clock: TestClock? = nil
+        matching: [Criterion] = [.method, .url, .query, .body], repeats: Bool = false,
+        redaction: Redaction = .standard, secrets: [String] = [], allowed: Set<String> = [],
+        recordsUnsearchedBodies: Bool = false,
+        willRecord: (@Sendable (_ exchange: Exchange) throws -> Exchange?)? = nil,
+        clock: TestClock? = nil
     ) throws {
         self.file = file
         self.clock = TaskClock(clock)
@@ -104,15 +119,20 @@ public final class CassetteSession: StreamingSession {
         self.secrets = secrets
         self.allowed = allowed
         self.recordsUnsearchedBodies = recordsUnsearchedBodies
-        known = Mutex(mode == .record ? Cassette.content(of: file) : nil)
+        self.willRecord = willRecord
+        known = Mutex(mode == .record || mode == .recordMissing ? Cassette.content(of: file) : nil)
+        let player = {
+            CassettePlayer(
+                try Cassette(contentsOf: file), name: file.lastPathComponent, order: order, repeats: repeats,
+                criteria: matching
+            ) { CassetteRequest($0, redaction, values: secrets, criteria: matching) }
+        }
+        let exists = FileManager.default.fileExists(atPath: file.path)
         switch mode {
         case .passthrough: role = .forwarding
-        case .once where !FileManager.default.fileExists(atPath: file.path), .record: role = .recording(.init())
-        case .once, .replay:
-            let player = CassettePlayer(
-                try Cassette(contentsOf: file), name: file.lastPathComponent, order: order, repeats: repeats
-            ) { CassetteRequest($0, redaction, values: secrets) }
-            role = .replaying(player)
+        case .once where !exists, .recordMissing where !exists, .record: role = .recording(.init(), nil)
+        case .recordMissing: role = .recording(.init(), try player())
+        case .once, .replay: role = .replaying(try player())
         }
     }
 
@@ -126,6 +146,48 @@ public final class CassetteSession: StreamingSession {
 
     /// Returns whether the session may add credentials to a request.
     public func addsCredentials(to url: URL) -> Bool { session.addsCredentials(to: url) }
+
+    /// Adds the exchanges of an HTTP archive (HAR 1.2), as browsers export it, to a recording.
+    ///
+    /// ```swift
+    /// let cassette = try CassetteSession(file: file, mode: .record)
+    /// try cassette.importArchive(archive) { $0.path.hasPrefix("/v1/") }
+    /// try cassette.finish()
+    /// ```
+    /// Secrets are redacted as in other recordings. Entries without a response and of other
+    /// protocols, such as WebSocket, are ignored. The bodies of an archive are decoded, so the
+    /// field `Content-Encoding` is removed. Exchanges that are equal to recorded ones are added as
+    /// well.
+    ///
+    /// - Parameters:
+    ///   - archive: The file, with at most 128 MiB.
+    ///   - isIncluded: Returns whether a request is added. Defaults to all.
+    /// - Returns: The number of exchanges that were added.
+    /// - Throws: `WebServiceError` with the code `cassette` if the session does not record, or the
+    ///   file cannot be read, is too large, is damaged, or does not contain the body of a message.
+    ///   Nothing is added in case of an error.
+    @discardableResult
+    public func importArchive(
+        _ archive: URL, where isIncluded: (_ request: ReceivedRequest) throws -> Bool = { _ in true }
+    ) throws -> Int {
+        guard case .recording(let recorder, _) = role else {
+            throw WebServiceError(.cassette, "an archive can only be added to a recording; use the mode record")
+        }
+        var exchanges: [(ReceivedRequest, CassetteRecorder.Result.Response)] = []
+        for (place, entry) in try CassetteArchive(contentsOf: archive).log.entries.enumerated() {
+            do {
+                guard let request = try entry.received(), try isIncluded(request),
+                    let response = try entry.received(url: entry.request.url ?? "")
+                else { continue }
+                exchanges.append((request, response))
+            } catch let damage as CassetteArchive.Damage {
+                throw WebServiceError(
+                    .cassette, "entry \(place + 1) of the archive \(archive.lastPathComponent) \(damage.reason)")
+            }
+        }
+        recorder.add(exchanges)
+        return exchanges.count
+    }
 
     /// Writes a recording, or checks that a replay is complete.
     ///
@@ -142,11 +204,16 @@ public final class CassetteSession: StreamingSession {
     public func finish(allowsUnused: Bool = false) throws {
         switch role {
         case .forwarding: break
-        case .recording(let recorder):
-            let redactor = CassetteRedactor(
-                redaction, values: secrets, recordsUnsearchedBodies: recordsUnsearchedBodies)
-            let cassette = Cassette(try recorder.exchanges(redactor, allowed: allowed))
-            try known.withLock { $0 = try cassette.write(to: file, replacing: $0) }
+        case .recording(let recorder, let player):
+            if player != nil, recorder.isEmpty { return }
+            try known.withLock { known in
+                let redactor = CassetteRedactor(
+                    redaction, values: secrets, recordsUnsearchedBodies: recordsUnsearchedBodies,
+                    addingTo: player == nil ? nil : known)
+                let exchanges = try recorder.exchanges(
+                    redactor, after: player?.exchanges ?? [], allowed: allowed, change: willRecord)
+                known = try Cassette(exchanges).write(to: file, replacing: known)
+            }
         case .replaying(let player):
             let unused = player.unused
             guard !unused.isEmpty, !allowsUnused else { return }
@@ -163,21 +230,44 @@ public final class CassetteSession: StreamingSession {
         switch role {
         case .forwarding: return send(request, to: receiver)
         case .replaying(let player):
-            return DeliveringTask(receiver, clock) { delivery in
-                CassetteReplayTask(delivery, clock) {
-                    try player.exchange(for: SentRequest(request).readingBody().message(nil))
+            return replay(to: receiver) { try player.exchange(for: Self.message(request)) }
+        case .recording(let recorder, nil): return record(request, recorder, receiver)
+        case .recording(let recorder, let player?):
+            let cancelled = replay(to: receiver) { throw URLError(.cancelled) }
+            return CassetteChoiceTask(clock, cancelled: cancelled) { [self] in
+                do {
+                    guard let exchange = try player.exchange(ifRecorded: Self.message(request)) else {
+                        return record(request, recorder, receiver)
+                    }
+                    return replay(to: receiver) { exchange }
+                } catch {
+                    return replay(to: receiver) { throw error }
                 }
             }
-        case .recording(let recorder):
-            let number = Mutex<Int?>(nil)
-            let receiver = RecordingReceiver(receiver) { result in
-                if let number = number.withLock({ $0 }) { recorder.end(number, result) }
-            }
-            return RecordingTask(send(request, to: receiver), onCancel: receiver.didCancel) {
-                guard let sent = try? SentRequest(request) else { return }  // the session reports the error
-                let added = recorder.begin(sent)
-                number.withLock { $0 = added }
-            }
+        }
+    }
+
+    private static func message(_ request: any URLRequestEncodable) throws -> Cassette.Message {
+        try SentRequest(request).readingBody().received.message(nil)
+    }
+
+    private func replay(
+        to receiver: any BodyReceiver, _ find: @escaping @Sendable () throws -> Cassette.Exchange
+    ) -> DeliveringTask {
+        DeliveringTask(receiver, clock) { CassetteReplayTask($0, clock, find: find) }
+    }
+
+    private func record(
+        _ request: any URLRequestEncodable, _ recorder: CassetteRecorder, _ receiver: any BodyReceiver
+    ) -> RecordingTask {
+        let number = Mutex<Int?>(nil)
+        let receiver = RecordingReceiver(receiver) { result in
+            if let number = number.withLock({ $0 }) { recorder.end(number, result) }
+        }
+        return RecordingTask(send(request, to: receiver), onCancel: receiver.didCancel) {
+            guard let sent = try? SentRequest(request) else { return }  // the session reports the error
+            let added = recorder.begin(sent)
+            number.withLock { $0 = added }
         }
     }
 

@@ -42,6 +42,8 @@ struct TLSLibrary: Sendable {
     let writeStream: Write
     let failure: Failure
     let clearErrors: Clear
+    /// `nil` if a function for the certificates of clients is missing.
+    let certificates: TLSCertificates?
 
     /// The library of the system; `nil` if it is missing.
     static let system = ["libssl.so.3", "libssl.so.1.1", "libssl.3.dylib"].lazy.compactMap(TLSLibrary.init).first
@@ -74,5 +76,6 @@ struct TLSLibrary: Sendable {
         (self.accept, self.shutDown, self.read, self.write) = (accept, shutDown, read, write)
         (self.readStream, self.writeStream) = (readStream, writeStream)
         (self.failure, self.clearErrors) = (failure, clearErrors)
+        certificates = TLSCertificates { dlsym(handle, $0) }
     }
 }

@@ -3,6 +3,13 @@ import WebServiceCore
 
 /// The certificate and the key of a server, for all its connections.
 final class TLSContext: Sendable {
+    /// The verification of clients.
+    struct Clients: Sendable {
+        /// The path of a PEM file.
+        let authorities: String
+        let requiresCertificate: Bool
+    }
+
     fileprivate let library: TLSLibrary
     /// OpenSSL synchronizes the use of a context by several threads.
     fileprivate nonisolated(unsafe) let context: TLSLibrary.Object
@@ -10,9 +17,12 @@ final class TLSContext: Sendable {
     /// - Parameters:
     ///   - certificate: The path of a PEM file.
     ///   - key: The path of a PEM file.
+    ///   - clients: The verification of clients. Defaults to `nil`: no certificate is requested.
     ///   - library: The library of the system; `nil` if it is missing.
     /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
-    init(certificate: String, key: String, library: TLSLibrary? = .system) throws {
+    init(
+        certificate: String, key: String, clients: Clients? = nil, library: TLSLibrary? = .system
+    ) throws {
         guard let library, let method = library.serverMethod(), let context = library.makeContext(method) else {
             throw WebServiceError(.tlsUnavailable, "the library libssl of OpenSSL cannot be loaded")
         }
@@ -20,6 +30,12 @@ final class TLSContext: Sendable {
         guard library.useCertificate(context, certificate) == 1, library.useKey(context, key, pem) == 1 else {
             library.releaseContext(context)
             throw WebServiceError(.tlsUnavailable, "OpenSSL rejected the certificate or the key")
+        }
+        if let clients, library.certificates?.configure(context, clients) != true {
+            library.releaseContext(context)
+            throw WebServiceError(
+                .tlsUnavailable,
+                "OpenSSL found no certificate in the file of clientCA; pass a PEM file of certificates")
         }
         self.library = library
         self.context = context
@@ -68,6 +84,11 @@ final class TLSStream: Sendable {
     /// - Returns: Whether the handshake succeeded.
     func accept(over socket: Socket) -> Bool {
         complete(over: socket) { $0.accept(objects.connection) } == 1
+    }
+
+    /// The verified certificate of the client; `nil` if it has none, or before the handshake.
+    var clientCertificate: (subject: String, der: Data)? {
+        context.library.certificates?.client(of: objects.connection, context.library)
     }
 
     /// Reads once into a buffer; blocks until decrypted bytes are available.

@@ -82,10 +82,39 @@ public final class MockServer: StubResponder {
     /// - Throws: `WebServiceError` with the code `portUnavailable` if the port is in use, reserved
     ///   by the system or out of range; otherwise the errors of ``init(tls:handler:)``.
     public convenience init(port: Int, tls: Bool = false, handler: Handler? = nil) throws {
+        try self.init(listeningOn: Self.number(port), tls: tls ? ServerTLS() : nil, handler: handler)
+    }
+
+    /// Creates and starts a server with TLS that verifies the certificates of its clients.
+    ///
+    /// ```swift
+    /// let server = try MockServer(clientCA: authority)
+    /// server.on(.GET, "/me") { .text($0.clientCertificate?.subject ?? "") }
+    /// ```
+    /// A client whose certificate cannot be verified is rejected within the handshake; see
+    /// ``ReceivedRequest/clientCertificate``.
+    ///
+    /// - Parameters:
+    ///   - clientCA: A PEM file of the certificates that sign those of clients. A client
+    ///     certificate that is not signed by another one may be in the file itself.
+    ///   - requiresClientCertificate: A Boolean value that indicates whether a client without a
+    ///     certificate is rejected. Defaults to `true`.
+    ///   - port: The port, from 1 to 65535. Defaults to 0: the system selects one.
+    ///   - handler: Responds to requests without a stub; see ``init(handler:)``.
+    /// - Throws: `WebServiceError` with the code `tlsUnavailable` also if the file has no
+    ///   certificate; otherwise the errors of ``init(port:tls:handler:)``.
+    public convenience init(
+        clientCA: URL, requiresClientCertificate: Bool = true, port: Int = 0, handler: Handler? = nil
+    ) throws {
+        let clients = TLSContext.Clients(authorities: clientCA.path, requiresCertificate: requiresClientCertificate)
+        try self.init(listeningOn: Self.number(port), tls: ServerTLS(clients: clients), handler: handler)
+    }
+
+    private static func number(_ port: Int) throws -> UInt16 {
         guard let number = UInt16(exactly: port) else {
             throw WebServiceError(.portUnavailable, "the port \(port) is not between 0 and 65535")
         }
-        try self.init(listeningOn: number, tls: tls ? ServerTLS() : nil, handler: handler)
+        return number
     }
 
     /// Creates a server that does not store its requests, for a program that runs for a long time.

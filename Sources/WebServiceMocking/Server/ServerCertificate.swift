@@ -58,9 +58,11 @@ struct ServerTLS: Sendable {
     let certificate: ServerCertificate
     let context: TLSContext
 
+    /// - Parameter clients: The verification of clients. Defaults to `nil`, none.
     /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
-    init() throws {
+    init(clients: TLSContext.Clients? = nil) throws {
         certificate = try ServerCertificate()
-        context = try TLSContext(certificate: certificate.certificate.path, key: certificate.key.path)
+        context = try TLSContext(
+            certificate: certificate.certificate.path, key: certificate.key.path, clients: clients)
     }
 }

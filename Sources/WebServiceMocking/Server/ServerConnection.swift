@@ -23,7 +23,10 @@ struct ServerConnection: Sendable {
         case .disconnectInBody, .resetInBody, nil: break
         }
         guard socket.acceptTLS() else { return socket.disconnect() }
-        switch converse() {
+        let client = socket.tls?.clientCertificate.map {
+            ReceivedRequest.ClientCertificate(subject: $0.subject, der: $0.der)
+        }
+        switch converse(with: client) {
         case .halfClose:
             socket.finishSending()
             var buffer = [UInt8](repeating: 0, count: 4 << 10)
@@ -37,7 +40,7 @@ struct ServerConnection: Sendable {
         }
     }
 
-    private func converse() -> ResponseMessage.Ending {
+    private func converse(with client: ReceivedRequest.ClientCertificate?) -> ResponseMessage.Ending {
         var parser = RequestParser(connection: number, limits: limits)
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
@@ -54,7 +57,8 @@ struct ServerConnection: Sendable {
             case .continueExpected:
                 guard let head = parser.incompleteHead, case .none = early(head) else { continue }
                 guard socket.send(Data("HTTP/1.1 100 Continue\r\n\r\n".utf8)) else { return .disconnect }
-            case .request(let request):
+            case .request(var request):
+                (request.isSecure, request.clientCertificate) = (socket.tls != nil, client)
                 if let ending = ending(afterBodyBytes: request.body.count) { return ending }
                 let ending = send(respond(request) { !socket.isDisconnected }, to: request.head)
                 if ending == .silence { while socket.receive(into: &buffer) > 0 {} }

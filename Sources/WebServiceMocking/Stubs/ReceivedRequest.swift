@@ -22,6 +22,22 @@ public struct ReceivedRequest: Sendable, Hashable {
     /// The origin of a request of a ``MockSession``, such as `https://api.test`.
     let origin: String?
 
+    /// A Boolean value that indicates whether the request of a ``MockServer`` arrived over TLS.
+    var isSecure = false
+
+    /// The verified certificate of the client; `nil` if it has none.
+    ///
+    /// See ``MockServer/init(clientCA:requiresClientCertificate:port:handler:)``.
+    public internal(set) var clientCertificate: ClientCertificate?
+
+    /// The certificate of the client of a ``MockServer``.
+    public struct ClientCertificate: Sendable, Hashable {
+        /// The subject (RFC 4514), such as `CN=ann,O=Brewery`.
+        public let subject: String
+        /// The certificate in DER.
+        public let der: Data
+    }
+
     /// The values of the placeholders in the path of the stub that matched, decoded, by their
     /// names; see ``RequestMatcher/path(_:)``.
     public internal(set) var pathParameters: [String: String] = [:]
@@ -48,7 +64,7 @@ public struct ReceivedRequest: Sendable, Hashable {
     /// The URL; `nil` if a client sent a target or a `Host` field that does not form one.
     public var url: URL? {
         guard target.hasPrefix("/") else { return URL(string: target) }
-        return URL(string: (origin ?? "http://\(headers["Host"] ?? "")") + target)
+        return URL(string: (origin ?? "http\(isSecure ? "s" : "")://\(headers["Host"] ?? "")") + target)
     }
 
     /// The HTTP version, such as `HTTP/1.1`.

@@ -20,8 +20,8 @@ extension RequestMatcher {
     /// session.on(.url("https://api.example.com/users/{id}?page=2"), .json(user))
     /// ```
     /// Scheme, host and port are equal, the path matches as by ``path(_:)``, and the query contains
-    /// at least the specified names and values. A ``MockServer`` compares the URL
-    /// `http://` with the `Host` field.
+    /// at least the specified names and values. A ``MockServer`` compares the URL `http://`, or
+    /// `https://` with TLS, with the `Host` field.
     ///
     /// - Parameter url: An absolute http or https URL. Any other text matches no request.
     public static func url(_ url: String) -> RequestMatcher {

@@ -78,6 +78,22 @@ extension Connection {
         }
     }
 
+    /// Returns the keys after a key with the dates and sizes of their rows.
+    func summaries(after key: [UInt8], limit: Int) throws -> [StorageEntry.Summary] {
+        let list = try database.prepare(
+            "SELECT key, date, length(data) FROM entries WHERE key > ?1 ORDER BY key LIMIT ?2")
+        return try key.withUnsafeBytes { key in
+            try list.bind(key, at: 1)
+            list.bind(Int64(max(limit, 0)), at: 2)
+            return try list.rows { row in
+                StorageKey(bytes: Array(row.data(0))).map {
+                    let date = row.isNull(1) ? nil : Date(timeIntervalSince1970: Double(row.integer(1)) / 1_000_000)
+                    return StorageEntry.Summary(key: $0, date: date, byteCount: Int(row.integer(2)))
+                }
+            }.compactMap(\.self)
+        }
+    }
+
     /// Writes an entry and verifies that its key leads to it.
     ///
     /// In damaged pages that SQLite considers intact, the key may lead to an older entry.

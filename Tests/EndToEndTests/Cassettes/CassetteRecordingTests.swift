@@ -88,4 +88,27 @@ import WebServiceMocking
             try replay.finish()
         }
     }
+    @Test(
+        "Missing exchanges are sent to a server and added, and the others are replayed", .covers("M-360"),
+        arguments: RealSession.allCases)
+    func recordMissing(kind: RealSession) async throws {
+        let file = folder.appendingPathComponent("\(kind)-missing.json")
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.any) { .text($0.path) }
+        for paths in [["/a", "/b"], ["/b", "/c", "/a"]] {
+            let cassette = try CassetteSession(
+                file: file, mode: .recordMissing, session: kind.service(server).session)
+            let service = WebService(baseURLString: server.baseURLString)
+            service.session = cassette
+            for path in paths {
+                let body = String(repeating: path, count: 100_000)
+                let task = service.POST(path).setBody(Data(body.utf8))
+                task.setHeaderValue("text/plain", forName: "Content-Type")
+                #expect(try await task.string().value == path)
+            }
+            try cassette.finish()
+        }
+        #expect(server.receivedRequests.map(\.path) == ["/a", "/b", "/c"])
+    }
 }

@@ -1,0 +1,99 @@
+public import Foundation
+import WebServiceCore
+
+extension ResponseCache {
+    /// A stored response in the list of a cache.
+    public struct Entry: Sendable, Hashable {
+        /// The URL, or what the closure `urlKey` of the cache returns for it.
+        public let url: String
+        /// The account of the request; `nil` for no account.
+        public let account: String?
+        /// The status code.
+        public let status: Int
+        /// The lowercase names of the request fields that select the response (`Vary`), sorted.
+        public let vary: [String]
+        /// The date at which the response was received or last validated.
+        public let date: Date
+        /// The date until which the response is fresh; `nil` if the server has to validate it
+        /// before each use (`no-cache`).
+        public let freshUntil: Date?
+        /// The number of bytes of the body.
+        public let byteCount: Int
+    }
+
+    /// The stored responses of all accounts, in an order that the storage defines.
+    ///
+    /// ```swift
+    /// for try await entry in cache.entries { print(entry.url, entry.byteCount) }
+    /// ```
+    /// Each element is read when it is requested: at most the responses for one URL are in memory.
+    /// A response that is stored or removed during the iteration may be omitted or included. The
+    /// iteration ends with the error of the storage, or with `WebServiceError.Code.storage` if the
+    /// storage does not respond within 10 seconds or cannot list its entries
+    /// (`ResponseStorage.summaries(after:limit:)`). Reading does not count as use of the responses.
+    public var entries: AsyncThrowingStream<Entry, any Error> {
+        let list = EntryList(self)
+        return AsyncThrowingStream(unfolding: { try await list.next() })
+    }
+}
+
+/// An iteration over the entries of a cache.
+private final class EntryList: Sendable {
+    private struct State {
+        /// The last key that the storage has listed.
+        var last: StorageKey?
+        /// The keys to read, the last one first.
+        var keys: [StorageKey] = []
+        /// The entries to return, the last one first.
+        var entries: [ResponseCache.Entry] = []
+    }
+
+    /// The number of keys that are listed at once.
+    private static let pageSize = 1_000
+
+    private let cache: ResponseCache
+    private let state = Mutex(State())
+
+    init(_ cache: ResponseCache) { self.cache = cache }
+
+    func next() async throws -> ResponseCache.Entry? {
+        while true {
+            try Task.checkCancellation()
+            if let entry = state.withLock({ $0.entries.popLast() }) { return entry }
+            if let key = state.withLock({ $0.keys.popLast() }) {
+                let entries = try await cache.entries(for: key)
+                state.withLock { $0.entries = entries.reversed() }
+            } else {
+                let last = state.withLock { $0.last }
+                let clock = cache.clock ?? .system
+                let page = try await cache.storage.summaries(after: last, limit: Self.pageSize, clock)
+                guard let end = page.last?.key, end != last else { return nil }
+                let keys = page.map(\.key).filter { $0.isOf(ResponseCache.classification) }
+                state.withLock { ($0.last, $0.keys) = (end, keys.reversed()) }
+            }
+        }
+    }
+}
+
+extension ResponseCache {
+    fileprivate func entries(for key: StorageKey) async throws -> [Entry] {
+        let method = "GET "
+        guard key.identifier.hasPrefix(method) else { return [] }
+        let stored =
+            if let memory = storage as? MemoryStorage {
+                memory.unusedEntry(for: key)
+            } else {
+                try await storage.entry(for: key, after: order, clock ?? .system)
+            }
+        let variants = stored?.data.flatMap { CachedVariants($0, for: key) }
+        return (variants?.responses ?? []).map { response in
+            let rest = response.lifetime(usesHeuristics: usesHeuristics) - response.initialAge
+            let isFresh = !response.control.isWhole("no-cache")
+            return Entry(
+                url: String(key.identifier.dropFirst(method.count)), account: key.account, status: response.status,
+                vary: response.selection.names, date: response.responseTime,
+                freshUntil: isFresh ? response.responseTime.addingTimeInterval(rest) : nil,
+                byteCount: response.body.count)
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import WebServiceCore
+
+extension ResponseCache {
+    /// The counts of a cache since its creation.
+    ///
+    /// Every request with GET or HEAD is a hit, a revalidation or a miss, also one that the cache
+    /// sends in the background, unless it bypasses the cache.
+    public struct Statistics: Sendable, Hashable {
+        /// The number of requests with a stored response that the server did not validate,
+        /// including stale ones that the response or the request permits.
+        public internal(set) var hits = 0
+        /// The number of requests with a stored response that the server validated.
+        public internal(set) var revalidations = 0
+        /// The number of requests with a response of the server, or without a response.
+        public internal(set) var misses = 0
+        /// The number of responses that were stored, including those that were updated by a
+        /// validation.
+        public internal(set) var stores = 0
+        /// The number of responses that were removed because there were more than 8 for one URL.
+        ///
+        /// It does not include those that the storage removes to meet its limits.
+        public internal(set) var evictions = 0
+        /// The number of failures of the storage.
+        public internal(set) var storageFailures = 0
+    }
+
+    /// The counts of the cache since its creation.
+    public var statistics: Statistics { state.withLock { $0.statistics } }
+
+    /// Counts the response to a request.
+    func count(_ source: Response.Source) {
+        state.withLock { state in
+            switch source {
+            case .cache: state.statistics.hits += 1
+            case .revalidated: state.statistics.revalidations += 1
+            default: state.statistics.misses += 1
+            }
+        }
+    }
+
+    /// Counts responses that were stored.
+    func count(_ changes: (insertions: Int, evictions: Int)) {
+        state.withLock { state in
+            state.statistics.stores += changes.insertions
+            state.statistics.evictions += changes.evictions
+        }
+    }
+}

@@ -1,0 +1,77 @@
+public import Foundation
+public import WebServiceCore
+
+extension CassetteSession {
+    /// A part of a request that has to be equal to that of a recorded one.
+    ///
+    /// Secrets are not compared: they are replaced by a placeholder in both requests.
+    public enum Criterion: Sendable {
+        /// The method.
+        case method
+        /// The URL without its query: scheme, host, port and path.
+        case url
+        /// The path, for requests to a server with another host or port.
+        case path
+        /// The items of the query, in order.
+        case query
+        /// The body, apart from the member order and spacing of JSON and multipart boundaries.
+        case body
+        /// The values of a header field, in order.
+        case header(Headers.Name)
+        /// A closure that returns whether a recorded and a received request match. Called in the
+        /// background for the exchanges that meet all other criteria.
+        case custom(@Sendable (_ recorded: ReceivedRequest, _ received: ReceivedRequest) -> Bool)
+    }
+
+    /// An exchange that is going to be recorded.
+    public struct Exchange: Sendable {
+        /// The method of the request.
+        public var method: Request.Method
+        /// The URL of the request.
+        public var url: String
+        /// The header fields of the request.
+        public var requestHeaders: Headers
+        /// The body of the request.
+        public var requestBody: Data
+        /// The status code of the response; `nil` if there was no response.
+        public var status: Int?
+        /// The header fields of the response.
+        public var responseHeaders: Headers
+        /// The body of the response, or the part of it that was received.
+        public var responseBody: Data
+        /// The error of the request; `nil` if the response is complete.
+        public let error: URLError.Code?
+    }
+}
+
+extension CassetteSession.Exchange {
+    init(_ exchange: Cassette.Exchange) {
+        method = Request.Method(rawValue: exchange.request.method ?? "")
+        url = exchange.request.url ?? ""
+        requestHeaders = exchange.request.fields
+        requestBody = exchange.request.body
+        status = exchange.response?.status
+        responseHeaders = exchange.response?.fields ?? [:]
+        responseBody = exchange.response?.body ?? Data()
+        error = exchange.error.flatMap { URLError.Code(rawValue: $0) }
+    }
+
+    /// Returns the stored form. Its length and trailer fields are those of the original exchange.
+    func stored(insteadOf original: Cassette.Exchange) -> Cassette.Exchange {
+        var stored = original
+        stored.request.method = method.rawValue
+        stored.request.url = url
+        stored.request.set(requestHeaders, requestBody)
+        guard let status else { return stored }
+        var response = original.response ?? Cassette.Message()
+        response.status = status
+        var headers = responseHeaders
+        if responseBody != response.body, error == nil {
+            if response.length ?? 0 >= 0 { response.length = nil }
+            if headers[.contentLength] != nil { headers[.contentLength] = String(responseBody.count) }
+        }
+        response.set(headers, responseBody)
+        stored.response = response
+        return stored
+    }
+}
