@@ -871,6 +871,14 @@ struct GuideSnippets {
         for try await chunk in log.body {
             size += chunk.count
         }
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("export-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }
+        let show: @Sendable (Double, Double, Double) -> Void = { _, _, _ in }
+        let export = service.GET("/export").onProgress { progress in
+            show(progress.fractionReceived ?? 0, progress.bytesPerSecond ?? 0, progress.secondsRemaining ?? 0)
+        }.stream()
+        let byteCount = try await export.value.body.write(to: file)
+        #expect(byteCount == 22)
         for try await line in service.GET("/log").lines() {
             lines.append(line)
         }
