@@ -1288,10 +1288,21 @@ struct GuideSnippets {
         let menu = FileManager.default.temporaryDirectory.appendingPathComponent("menu-\(UUID()).pdf")
         try Data("soup".utf8).write(to: menu)
         defer { try? FileManager.default.removeItem(at: menu) }  // a leftover in the temporary folder
+        struct Sensor: Sendable {
+            func readings() -> AsyncStream<Data> {
+                AsyncStream { continuation in
+                    continuation.yield(Data("5".utf8))
+                    continuation.finish()
+                }
+            }
+        }
+        let sensor = Sensor()
         var form = MultipartFormData()
         form.append("Long Trail", name: "name")
         form.append(Data([0x89, 0x50]), name: "label", fileName: "label.png", contentType: "image/png")
         form.append(file: menu, name: "menu", contentType: "application/pdf")
+        form.append(.json(Brewer(name: "Long Trail")), name: "brewer")
+        form.append(.stream(length: nil) { sensor.readings() }, name: "log", fileName: "log.csv")
         service.POST("/brewers/7/documents").setMultipart(form).resume()
         await service.POST("/brewers/7/documents").setMultipart(form).finish()
         #expect(session.recordedRequests.last?.value(forHTTPHeaderField: "Content-Type") == form.contentType)
