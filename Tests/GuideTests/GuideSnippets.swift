@@ -1034,6 +1034,16 @@ struct GuideSnippets {
         #expect(error?.code == .defaultSessionInUse)
     }
 
+    @Test("The fields of the program are removed by the configuration of a session")
+    func programFields() async throws {
+        var configuration = CurlSession.Configuration()
+        (configuration.userAgent, configuration.acceptLanguage) = (nil, nil)
+        let anonymous = try CurlSession(configuration: configuration)
+        let plain = FoundationSession.defaultConfiguration
+        plain.httpAdditionalHeaders = nil
+        anonymous.close()
+    }
+
     @Test("A configured CurlSession sends requests until it is closed")
     func transport() async throws {
         var configuration = CurlSession.Configuration()
