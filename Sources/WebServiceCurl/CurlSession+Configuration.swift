@@ -136,8 +136,13 @@ extension CurlSession {
         /// its pins and its client certificate, which belong to the servers.
         public var proxyTLS: TLS?
 
-        /// The `User-Agent` of requests without one; `nil` sends none. Defaults to `"WebService"`.
-        public var userAgent: String? = "WebService"
+        /// The `User-Agent` of requests without one; `nil` sends none. Defaults to the program and
+        /// the system, as in `Headers.program`.
+        public var userAgent: String? = Headers.program[.userAgent]
+
+        /// The `Accept-Language` of requests without one; `nil` sends none. Defaults to the
+        /// languages of the user, if they are known, as in `Headers.program`.
+        public var acceptLanguage: String? = Headers.program[.acceptLanguage]
 
         /// Creates a configuration with the default values.
         public init() {}
@@ -177,6 +182,7 @@ extension CurlSession.Configuration {
             throw WebServiceError(.curl, "\(what) contains a control character")
         }
         try check(userAgent, "the user agent") { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+        try check(acceptLanguage, "'acceptLanguage'") { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
         for tls in [tls, proxyTLS].compactMap(\.self) + hostTLS.values {
             try check(tls.trustedCertificatesFile, "the path of the trusted certificates")
             try check(tls.clientCertificate?.certificate.path, "the path of the client certificate")

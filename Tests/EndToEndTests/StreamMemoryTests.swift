@@ -48,6 +48,18 @@ struct StreamMemoryTests {
         #expect(peaks[1] - peaks[0] <= 2_048)
     }
 
+    @Test("A part of a form that a sequence produces needs hardly more memory if it is large", .covers("U-313"))
+    func form() async throws {
+        var peaks: [Int] = []
+        for length in [1 << 20, isSoak ? 1 << 30 : 64 << 20] {
+            let numbers = try await measure("form", "http://127.0.0.1", "\(length)")
+            #expect(try #require(numbers["bytes"]) > length)
+            peaks.append(try #require(numbers["peak"]))
+        }
+        print("peak memory of forms: \(peaks) KiB")
+        #expect(peaks[1] - peaks[0] <= 2_048)
+    }
+
     @Test("A slow reader of a large body needs hardly more memory than one of a small body", .covers("S-03"))
     func slowReader() async throws {
         let sizes = [1 << 20, isSoak ? 1 << 30 : 32 << 20]

@@ -376,6 +376,29 @@ struct CookbookSnippets {
         #expect(mock.receivedRequests.last?.body == Data("frames".utf8))
     }
 
+    @Test("A form has JSON and a report that is produced while it is sent")
+    func report() async throws {
+        struct Report: Sendable {
+            func rows() -> AsyncStream<Data> {
+                AsyncStream { continuation in
+                    continuation.yield(Data("ale,2".utf8))
+                    continuation.finish()
+                }
+            }
+        }
+        let report = Report()
+        mock.on(.POST, "/reports", .status(204))
+        var form = MultipartFormData()
+        form.append(.json(Brewer(name: "Long Trail")), name: "brewer")
+        form.append(.stream(length: nil, contentType: "text/csv") { report.rows() }, name: "report")
+        let upload = service.POST("/reports").setMultipart(form)
+            .onProgress { progress in print(progress.bytesSent, progress.bytesPerSecond ?? 0) }
+        try await upload.empty().value
+        let sent = String(decoding: mock.receivedRequests.last?.body ?? Data(), as: UTF8.self)
+        #expect(sent.contains(#"{"name":"Long Trail"}"#))
+        #expect(sent.contains("Content-Type: text/csv\r\n\r\nale,2\r\n"))
+    }
+
     @Test("A download reports its progress")
     func download() async throws {
         let folder = try folder()

@@ -879,6 +879,14 @@ struct GuideSnippets {
         for try await chunk in log.body {
             size += chunk.count
         }
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("export-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }
+        let show: @Sendable (Double, Double, Double) -> Void = { _, _, _ in }
+        let export = service.GET("/export").onProgress { progress in
+            show(progress.fractionReceived ?? 0, progress.bytesPerSecond ?? 0, progress.secondsRemaining ?? 0)
+        }.stream()
+        let byteCount = try await export.value.body.write(to: file)
+        #expect(byteCount == 22)
         for try await line in service.GET("/log").lines() {
             lines.append(line)
         }
@@ -1032,6 +1040,16 @@ struct GuideSnippets {
             try WebService.setDefaultSession(CurlSession())
         }
         #expect(error?.code == .defaultSessionInUse)
+    }
+
+    @Test("The fields of the program are removed by the configuration of a session")
+    func programFields() async throws {
+        var configuration = CurlSession.Configuration()
+        (configuration.userAgent, configuration.acceptLanguage) = (nil, nil)
+        let anonymous = try CurlSession(configuration: configuration)
+        let plain = FoundationSession.defaultConfiguration
+        plain.httpAdditionalHeaders = nil
+        anonymous.close()
     }
 
     @Test("A configured CurlSession sends requests until it is closed")
@@ -1288,10 +1306,21 @@ struct GuideSnippets {
         let menu = FileManager.default.temporaryDirectory.appendingPathComponent("menu-\(UUID()).pdf")
         try Data("soup".utf8).write(to: menu)
         defer { try? FileManager.default.removeItem(at: menu) }  // a leftover in the temporary folder
+        struct Sensor: Sendable {
+            func readings() -> AsyncStream<Data> {
+                AsyncStream { continuation in
+                    continuation.yield(Data("5".utf8))
+                    continuation.finish()
+                }
+            }
+        }
+        let sensor = Sensor()
         var form = MultipartFormData()
         form.append("Long Trail", name: "name")
         form.append(Data([0x89, 0x50]), name: "label", fileName: "label.png", contentType: "image/png")
         form.append(file: menu, name: "menu", contentType: "application/pdf")
+        form.append(.json(Brewer(name: "Long Trail")), name: "brewer")
+        form.append(.stream(length: nil) { sensor.readings() }, name: "log", fileName: "log.csv")
         service.POST("/brewers/7/documents").setMultipart(form).resume()
         await service.POST("/brewers/7/documents").setMultipart(form).finish()
         #expect(session.recordedRequests.last?.value(forHTTPHeaderField: "Content-Type") == form.contentType)

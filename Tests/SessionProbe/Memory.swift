@@ -14,10 +14,10 @@ import Musl
 /// Each line of output is the name of a measurement, a space and a number.
 enum MemoryProbe {
     /// - Parameters:
-    ///   - mode: `upload`, `read`, `idle`, `hold` or `drain`.
+    ///   - mode: `upload`, `form`, `read`, `idle`, `hold` or `drain`.
     ///   - url: The URL of the request.
-    ///   - argument: The path of the file to upload, the number of bytes to read per second, or the
-    ///     number of idle streams.
+    ///   - argument: The path of the file to upload, the length of the part of a form, the number
+    ///     of bytes to read per second, or the number of idle streams.
     /// - Returns: Whether the mode exists.
     static func run(_ mode: String, _ url: String, _ argument: String) async throws -> Bool {
         let service = WebService(baseURLString: url)
@@ -27,6 +27,16 @@ enum MemoryProbe {
             let server = try Server("drain")
             let body = Request.Body.file(URL(fileURLWithPath: argument))
             let count = try await service.PUT(server.url).setBody(body).setDeadline(.seconds(3_600)).string().value
+            tell("bytes \(count)")
+            server.stop()
+        case "form":
+            let server = try Server("drain")
+            var form = MultipartFormData()
+            form.append("Long Trail", name: "name")
+            let length = Int(argument) ?? 0
+            form.append(.stream(length: Int64(length)) { Zeros(count: length) }, name: "log")
+            let count = try await service.POST(server.url).setMultipart(form).setDeadline(.seconds(3_600)).string()
+                .value
             tell("bytes \(count)")
             server.stop()
         case "read":
@@ -72,6 +82,23 @@ enum MemoryProbe {
         for reader in readers { reader.cancel() }
         for reader in readers { _ = await reader.result }
         tell("ended \(readers.count)")
+    }
+
+    /// A sequence of zeros in pieces of 64 KiB.
+    private struct Zeros: AsyncSequence, Sendable {
+        let count: Int
+
+        struct AsyncIterator: AsyncIteratorProtocol {
+            var rest: Int
+
+            mutating func next() async -> Data? {
+                let count = Swift.min(rest, 64 << 10)
+                rest -= count
+                return count == 0 ? nil : Data(count: count)
+            }
+        }
+
+        func makeAsyncIterator() -> AsyncIterator { AsyncIterator(rest: count) }
     }
 
     /// A server in a child process.

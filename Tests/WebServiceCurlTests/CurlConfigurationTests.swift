@@ -9,13 +9,15 @@ import WebServiceMocking
 @Suite("Curl session: configuration", .permit)
 struct CurlConfigurationTests {
     @Test(
-        "The user agent is sent unchanged, defaults to WebService, and is omitted if it is nil", .covers("C-20", "M-24")
+        "The user agent is sent unchanged, defaults to the program, and is omitted if it is nil",
+        .covers("C-20", "M-24")
     )
     func userAgent() async throws {
         let server = try MockServer.forTest {
             MockResponse($0.headers.values(for: "User-Agent").joined(separator: "|"))
         }
-        #expect(try await WebService(server, try CurlSession()).GET("/").string().value == "WebService")
+        #expect(
+            try await WebService(server, try CurlSession()).GET("/").string().value == Headers.program[.userAgent])
         #expect(
             try await WebService(server, try CurlSession { $0.userAgent = "Brewery/1.0 (pale; ale)" }).GET("/").string()
                 .value
@@ -37,6 +39,7 @@ struct CurlConfigurationTests {
             let result = Result { try CurlSession { $0.userAgent = text } }
             #expect((result.error == nil) == isAllowed, "\(byte)")
             if !isAllowed { #expect(result.code == .curl) }
+            #expect(Result { try CurlSession { $0.acceptLanguage = text } }.code == result.code)
         }
         for text in ["ale\r\nX-Evil: 1", "ale\nX-Evil: 1", "ale\r\n\r\nGET /evil HTTP/1.1", "ale\0"] {
             #expect(Result { try CurlSession { $0.userAgent = text } }.code == .curl, "\(text.debugDescription)")

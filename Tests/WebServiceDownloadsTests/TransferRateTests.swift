@@ -29,8 +29,10 @@ struct TransferRateTests {
         }
         let value = rate.add(22_300, at: 19 * Self.second + Self.second / 10) ?? 0
         #expect(abs(value - 3_000) < 1)
+        expect(rate.add(22_000, at: 20 * Self.second), nil)
+        expect(rate.add(22_100, at: 21 * Self.second), 100)
         rate.reset()
-        expect(rate.add(0, at: 20 * Self.second), nil)
+        expect(rate.add(22_100, at: 22 * Self.second), nil)
     }
 
     @Test("The estimate is the rest divided by the rate")
@@ -40,6 +42,8 @@ struct TransferRateTests {
         #expect(TransferProgress(bytesReceived: 250, bytesToReceive: 1_000, bytesPerSecond: 0).secondsRemaining == nil)
         #expect(TransferProgress(bytesReceived: 250, bytesPerSecond: 50).secondsRemaining == nil)
         #expect(TransferProgress(bytesReceived: 9, bytesToReceive: 5, bytesPerSecond: 1).secondsRemaining == 0)
+        let sent = TransferProgress(bytesSent: 250, bytesToSend: 1_000, bytesToReceive: 9, bytesPerSecond: 50)
+        #expect(sent.secondsRemaining == 15)
     }
 
     @Test("A limit delays the bytes after those that exceed it, and makes up for long delays", .covers("D-29"))

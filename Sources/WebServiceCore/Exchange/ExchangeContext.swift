@@ -173,10 +173,12 @@ final class ExchangeContext: Sendable {
         return isNew ? relay : nil
     }
 
+    var hasProgressHandlers: Bool { reportsProgress.load(ordering: .acquiring) }
+
     /// Reports progress to the handlers that were added so far, also during the attempt. Called on
     /// the threads of sessions.
     func report(_ progress: TransferProgress) {
-        guard reportsProgress.load(ordering: .acquiring) else { return }
+        guard hasProgressHandlers else { return }
         let (relay, listener) = state.withLock { ($0.progress, $0.progressListener) }
         relay?.update(progress)
         listener?(progress)

@@ -116,8 +116,10 @@ extension ResponseReceiver {
             || now >= stream.lastRead.addingSaturated(.nanoseconds(Int64(Self.batchDuration)))
     }
 
-    /// The current instant; 0 if bytes are not batched.
-    var instant: UInt64 { options.batchSize > 1 ? clock.now : 0 }
+    /// The current instant; 0 if bytes are not batched and the progress has no receiver.
+    var instant: UInt64 {
+        options.batchSize > 1 || progress != nil || context?.hasProgressHandlers == true ? clock.now : 0
+    }
 
     // MARK: Reading
 

@@ -53,10 +53,24 @@ package final class ResponseReceiver: BodyReceiver {
         /// A whole body, decoded, or the bytes buffered for the reader, as received.
         var body = BodyBuffer()
         var progress: TransferProgress
+        private var rate = TransferRate()
         /// The state of a streamed body, once its head is accepted.
         var stream: StreamState?
 
         init(progress: TransferProgress) { self.progress = progress }
+
+        /// Counts received bytes at an instant, or without measuring the rate if it is 0.
+        fileprivate mutating func add(_ count: Int, at now: UInt64) {
+            if progress.bytesReceived == 0 { rate.reset() }
+            progress.bytesReceived += Int64(count)
+            progress.bytesPerSecond = now == 0 ? nil : rate.add(progress.bytesReceived, at: now)
+        }
+
+        /// Sets the number of bytes sent by an instant, like ``add(_:at:)``.
+        fileprivate mutating func setSent(_ count: Int64, of length: Int64?, at now: UInt64) {
+            (progress.bytesSent, progress.bytesToSend) = (count, length)
+            if progress.bytesReceived == 0 { progress.bytesPerSecond = now == 0 ? nil : rate.add(count, at: now) }
+        }
 
         private var isOpen: Bool { if case .open = phase { true } else { false } }
 
@@ -100,7 +114,7 @@ package final class ResponseReceiver: BodyReceiver {
     let options: Options
     private let source: Response.Source
     private let announcement: Announcement?
-    private let progress: Progress?
+    let progress: Progress?
     private let completion: Completion?
     private let maximum: Int
 
@@ -273,7 +287,7 @@ package final class ResponseReceiver: BodyReceiver {
                 return .tooLarge(state.head)
             }
             guard state.body.append(bytes) else { return .noMemory }
-            state.progress.bytesReceived += Int64(bytes.count)
+            state.add(bytes.count, at: now)
             return .added(state.progress, reader: isReady(state, now) ? state.stream?.reader.take() : nil)
         }
         switch outcome {
@@ -299,9 +313,10 @@ package final class ResponseReceiver: BodyReceiver {
     }
 
     package func didSend(_ byteCount: Int64, of length: Int64?) {
+        let now = instant
         report(
             state.withLock { state in
-                (state.progress.bytesSent, state.progress.bytesToSend) = (byteCount, length)
+                state.setSent(byteCount, of: length, at: now)
                 return state.progress
             })
     }

@@ -19,12 +19,14 @@ public import Foundation
 /// - a name or a file name that contains NUL,
 /// - a content type that is not `type/subtype` with optional parameters, or a header field with an
 ///   invalid name or value,
-/// - a file that is missing, cannot be read, or is not a regular file, such as a folder.
+/// - a file that is missing, cannot be read, or is not a regular file, such as a folder,
+/// - a ``Request/Body`` that cannot be a part.
 ///
 /// `CurlSession` reads files in pieces while it sends them and never holds a whole file in memory;
 /// for Foundation, see ``Request/multipart``. The sizes of the files are known in advance, so the
-/// request has an exact `Content-Length`. If a file has changed since the request was encoded, the
-/// exchange fails with the same error, and the server never receives a complete request.
+/// request has an exact `Content-Length`, unless the length of a sequence is unknown. If a file has
+/// changed since the request was encoded, the exchange fails with the same error, and the server
+/// never receives a complete request.
 ///
 /// The boundary consists of 128 random bits that are generated when the form is created. Copies
 /// share it: if the same request is sent again, the same bytes are sent.
@@ -33,6 +35,8 @@ public struct MultipartFormData: Sendable {
         enum Content: Sendable {
             case bytes(Data)
             case file(URL)
+            case stream(StreamedBody)
+            case invalid(WebServiceError)
         }
 
         let name: String
@@ -57,6 +61,11 @@ public struct MultipartFormData: Sendable {
     init(using generator: inout some RandomNumberGenerator) {
         let digits = (0..<32).map { _ in String(UInt8.random(in: 0..<16, using: &generator), radix: 16) }
         boundary = "WebService-\(digits.joined())"
+    }
+
+    /// The sequences that produce the content of parts.
+    var streams: [StreamedBody] {
+        parts.compactMap { if case .stream(let stream) = $0.content { stream } else { nil } }
     }
 
     /// The media type of the body, with the boundary as its parameter.
@@ -104,6 +113,43 @@ public struct MultipartFormData: Sendable {
         let (fileName, contentType) = (fileName ?? file.lastPathComponent, contentType ?? ContentType.octetStream)
         parts.append(
             Part(name: name, fileName: fileName, contentType: contentType, headers: headers, content: .file(file)))
+    }
+
+    /// Appends a body with its media type: an encoded value, bytes, a file, or a sequence that is
+    /// sent while it produces its bytes.
+    ///
+    /// ```swift
+    /// form.append(.json(order), name: "order")
+    /// form.append(.stream(length: nil) { sensor.readings() }, name: "log", fileName: "log.csv")
+    /// ```
+    /// A sequence has the rules of ``Request/Body/stream(length:contentType:_:)``: over
+    /// `CurlSession`, at most 128 KiB and one element wait in memory. If it fails, or produces more
+    /// or fewer bytes than its length, the request fails and the server receives no complete
+    /// request. With a sequence of unknown length, the request is chunked. With one that can be
+    /// iterated only once, the form is not replayable.
+    ///
+    /// - Parameters:
+    ///   - body: The content. A form, a ``MultipartFormData`` and a closure that provides a whole
+    ///     body cannot be parts.
+    ///   - name: The name of the part.
+    ///   - fileName: The file name. Defaults to none, also for a file.
+    ///   - headers: Additional header fields of the part. `Content-Disposition`, `Content-Type` and
+    ///     `Content-Transfer-Encoding` are rejected.
+    public mutating func append(
+        _ body: Request.Body, name: String, fileName: String? = nil, headers: Headers = Headers()
+    ) {
+        let content: Part.Content =
+            switch body.content {
+            case .none: .bytes(Data())
+            case .data(let data, _): .bytes(data)
+            case .file(let url, _): .file(url)
+            case .stream(let stream, _): .stream(stream)
+            case .invalid(let error): .invalid(error)
+            case .form, .multipart, .provider:
+                .invalid(WebServiceError(.encoding, "a form or a closure cannot be a part; encode it first"))
+            }
+        parts.append(
+            Part(name: name, fileName: fileName, contentType: body.contentType, headers: headers, content: content))
     }
 }
 

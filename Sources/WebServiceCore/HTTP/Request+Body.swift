@@ -8,7 +8,8 @@ extension Request {
     /// service.POST("/log").setBody(.stream(length: nil, contentType: "text/plain") { lines() })
     /// ```
     /// A body is replayable if it can be sent again: by a retry, by a redirect with status 307 or
-    /// 308, and after a credential refresh. Only ``stream(_:length:contentType:)`` is not.
+    /// 308, and after a credential refresh. Only ``stream(_:length:contentType:)`` is not, also as
+    /// a part of a ``MultipartFormData``.
     public struct Body: Sendable {
         package enum Content: Sendable {
             case none
@@ -141,8 +142,15 @@ extension Request {
         }
 
         /// A Boolean value that indicates whether the body can be sent any number of times.
-        public var isReplayable: Bool {
-            if case .stream(let stream, _) = content { stream.isReplayable } else { true }
+        public var isReplayable: Bool { streams.allSatisfy(\.isReplayable) }
+
+        /// The sequences that produce the body or parts of it.
+        var streams: [StreamedBody] {
+            switch content {
+            case .stream(let stream, _): [stream]
+            case .multipart(let form): form.streams
+            case .none, .data, .form, .file, .provider, .invalid: []
+            }
         }
 
         /// The media type that the caller specified for the body, which must be validated.
@@ -174,10 +182,7 @@ extension Request {
     /// A Boolean value that indicates whether the body can be sent.
     ///
     /// `false` for a sequence that can be iterated only once and whose iteration has begun.
-    var canSendBody: Bool {
-        guard case .stream(let stream, _) = content.content else { return true }
-        return parametersBelongInBody || stream.canBeOpened
-    }
+    var canSendBody: Bool { content.streams.allSatisfy(\.canBeOpened) || parametersBelongInBody }
 }
 
 extension WebServiceError.Code {

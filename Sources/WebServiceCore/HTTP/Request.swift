@@ -217,10 +217,9 @@ extension Request {
         if case .provider = content.content { !parametersBelongInBody } else { false }
     }
 
-    /// A Boolean value that indicates whether a sequence produces the body while it is sent.
-    var hasStreamedBody: Bool {
-        if case .stream = content.content { !parametersBelongInBody } else { false }
-    }
+    /// A Boolean value that indicates whether a sequence produces the body while it is sent, or a
+    /// part of it.
+    var hasStreamedBody: Bool { !content.streams.isEmpty && !parametersBelongInBody }
 }
 
 extension Request.ParameterEncoding {

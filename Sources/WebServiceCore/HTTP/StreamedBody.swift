@@ -31,24 +31,25 @@ package final class StreamedBody: Sendable {
 
     /// Opens the sequence and passes on its elements, none of which is empty.
     ///
+    /// - Parameter owner: The owner of the sequence in error messages.
     /// - Throws: ``WebServiceError/Code/encoding`` if the number of bytes is not ``length``, before
     ///   the first surplus byte is passed on; ``WebServiceError/Code/bodyNotReplayable``; and the
     ///   errors of the sequence and of `take`.
-    func produce(_ take: @escaping (Data) async throws -> Void) async throws {
+    func produce(of owner: String = "the body", _ take: @escaping (Data) async throws -> Void) async throws {
         guard wasOpened.set() || isReplayable else {
             throw WebServiceError(.bodyNotReplayable, "the body can be read only once")
         }
         var count: Int64 = 0
         try await open(
-            Sink { [self] chunk in
+            Sink { [length] chunk in
                 count += Int64(chunk.count)
-                if let length, count > length { throw wrongLength("more") }
+                if let length, count > length { throw Self.wrongLength("more", owner) }
                 try await take(chunk)
             })
-        if let length, count < length { throw wrongLength("fewer") }
+        if let length, count < length { throw Self.wrongLength("fewer", owner) }
     }
 
-    private func wrongLength(_ comparison: String) -> WebServiceError {
-        WebServiceError(.encoding, "the sequence produced \(comparison) bytes than the length of the body")
+    private static func wrongLength(_ comparison: String, _ owner: String) -> WebServiceError {
+        WebServiceError(.encoding, "the sequence produced \(comparison) bytes than the length of \(owner)")
     }
 }

@@ -9,15 +9,17 @@ public struct TransferProgress: Sendable, Hashable {
     /// It is unknown for a sequence without a length, and for a file or sequence that is compressed
     /// while it is sent.
     public var bytesToSend: Int64?
-    /// The number of bytes of the response body that were received, after decompression.
+    /// The number of bytes of the response body that were received, after decompression; of a
+    /// streamed body, before it.
     public var bytesReceived: Int64
     /// The length of the response body; `nil` if it is unknown.
     ///
     /// It is unknown before the head has arrived, and for a compressed or chunked body.
     public var bytesToReceive: Int64?
-    /// The bytes received per second, averaged over the last three seconds.
+    /// The rate of the body in transfer in bytes per second, averaged over the last three seconds.
     ///
-    /// `nil` if it is not measured: only downloads measure it, after a tenth of a second.
+    /// It is the rate of the request body until bytes of the response body arrive, and then that of
+    /// the response body. `nil` during the first tenth of a second of each body.
     public var bytesPerSecond: Double?
 
     /// Creates a progress value.
@@ -46,12 +48,16 @@ public struct TransferProgress: Sendable, Hashable {
         total.map { $0 <= 0 ? 1 : min(1, Double(count) / Double($0)) }
     }
 
-    /// The estimated number of seconds until the response body is complete.
+    /// The estimated number of seconds until the body in transfer is complete.
     ///
-    /// `nil` while the length or the rate is unknown, or the rate is 0.
+    /// The body is the one that ``bytesPerSecond`` measures. `nil` while its length or the rate is
+    /// unknown, or the rate is 0.
     public var secondsRemaining: Double? {
-        guard let bytesToReceive, let bytesPerSecond, bytesPerSecond > 0 else { return nil }
-        return max(0, Double(bytesToReceive - bytesReceived)) / bytesPerSecond
+        let isSending = bytesReceived == 0 && bytesSent > 0
+        guard let total = isSending ? bytesToSend : bytesToReceive, let bytesPerSecond, bytesPerSecond > 0 else {
+            return nil
+        }
+        return max(0, Double(total - (isSending ? bytesSent : bytesReceived))) / bytesPerSecond
     }
 }
 

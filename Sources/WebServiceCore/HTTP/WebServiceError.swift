@@ -109,10 +109,11 @@ public struct WebServiceError: Error, Sendable {
         /// A failure of a storage. ``WebServiceError/underlying`` is the system or database error.
         public static let storage = Code("storage")
         /// A download that failed for a local reason, such as a full disk, or whose response is not
-        /// the requested part of the file.
+        /// the requested part of the file; or a body that ``ResponseBody/write(to:)`` cannot write.
         ///
-        /// ``WebServiceError/underlying`` is the system error, if there is one. The bytes received
-        /// so far remain, and the next download to the destination continues with them.
+        /// ``WebServiceError/underlying`` is the system error, if there is one. The bytes that a
+        /// download received so far remain, and the next one to the destination continues with
+        /// them.
         public static let download = Code("download")
         /// A download to a destination that another download is using, in this or another process.
         public static let downloadInProgress = Code("downloadInProgress")

@@ -121,10 +121,11 @@ extension SessionTask {
     ///
     /// It runs in the background, one call at a time, before any handler of the result. Each call
     /// receives the latest progress; updates during a call are combined into the next one. The
-    /// numbers restart with each attempt, such as a retry. A handler that is added after `resume()`
-    /// receives the progress of the attempt in flight, if bytes were sent or received, and then
-    /// each further one. The handler is never called if it is added after the result or if the
-    /// session does not report progress, such as a plain `URLSession`.
+    /// numbers restart with each attempt, such as a retry. The progress of a streamed body
+    /// (``stream(bufferSize:)``) continues after the result, until its end. A handler that is added
+    /// after `resume()` receives the progress of the attempt in flight, if bytes were sent or
+    /// received, and then each further one. The handler is never called if it is added after the
+    /// result or if the session does not report progress, such as a plain `URLSession`.
     @discardableResult
     public func onProgress(_ handler: @escaping @Sendable (_ progress: TransferProgress) -> Void) -> Self {
         guard result == nil, let relay = context.addProgressHandler(handler) else { return self }

@@ -116,6 +116,12 @@ extension SessionTask {
         setBody(.data(data, contentType: contentType))
     }
 
+    /// Sets the body to JSON text that is already encoded.
+    @discardableResult
+    public func setJSONData(_ json: Data) -> Self {
+        setBody(json, contentType: ContentType.json)
+    }
+
     /// Sets the body to the content of a file; see ``Request/Body/file(_:contentType:)``.
     @discardableResult
     public func setBody(file url: URL, contentType: String? = nil) -> Self {
@@ -135,6 +141,13 @@ extension SessionTask {
     @discardableResult
     public func setHeaders(_ headers: Headers) -> Self {
         setting { $0.headers = headers }
+    }
+
+    /// Replaces ``Request/headers`` with the fields of a dictionary, sorted by name.
+    @discardableResult
+    @_disfavoredOverload
+    public func setHeaders(_ headers: [String: String]) -> Self {
+        setHeaders(Headers(headers))
     }
 
     /// Sets one field of ``Request/headers``; `nil` removes it.

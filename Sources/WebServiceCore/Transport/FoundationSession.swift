@@ -40,15 +40,18 @@ public final class FoundationSession: StreamingSession {
         self.configuration = configuration.copy() as? URLSessionConfiguration ?? configuration
     }
 
-    /// Returns whether the configuration has cookies or passwords for a URL, or header fields.
+    /// Returns whether the configuration has cookies or passwords for a URL, or header fields other
+    /// than `Accept`, `Accept-Encoding`, `Accept-Language` and `User-Agent`.
     public func addsCredentials(to url: URL) -> Bool { configuration.addsCredentials(to: url) }
 
-    /// A new ephemeral configuration without cookie storage, cache and credential storage.
+    /// A new ephemeral configuration without cookie storage, cache and credential storage, and with
+    /// the fields ``Headers/program`` as its `httpAdditionalHeaders`.
     public static var defaultConfiguration: URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpCookieStorage = nil
         configuration.urlCache = nil
         configuration.urlCredentialStorage = nil
+        configuration.httpAdditionalHeaders = Headers.program.combined()
         return configuration
     }
 

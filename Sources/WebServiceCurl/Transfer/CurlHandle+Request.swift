@@ -108,14 +108,17 @@ extension CurlHandle {
     func setFields(_ request: EncodedRequest) throws {
         var cookies: String?
         var hasContentType = false
+        var language = engine.configuration.acceptLanguage
         for field in request.headers {
             if field.name.equalsIgnoringASCIICase("Cookie") {
                 cookies = cookies.map { $0 + "; " + field.value } ?? field.value
                 continue
             }
             if field.name.equalsIgnoringASCIICase("Content-Type") { hasContentType = true }
+            if field.name.equalsIgnoringASCIICase("Accept-Language") { language = nil }
             try add(field.name, field.value)
         }
+        if let language { try add("Accept-Language", language) }
         if let cookies { try add("Cookie", cookies) }
         if let contentType = request.contentType, !hasContentType {
             try add("Content-Type", contentType)

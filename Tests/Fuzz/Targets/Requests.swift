@@ -63,7 +63,7 @@ extension FuzzTarget {
         let value = text(bytes)
         form.append(value, name: value)
         form.append(Data(bytes), name: "data", fileName: value, contentType: "text/plain")
-        guard let source = try? form.encoded(), let body = source.bytes else { return }  // invalid input may throw
+        guard let body = try? form.encoded().source?.bytes else { return }  // invalid input may throw
         let delimiter = Data("--\(form.boundary)".utf8)
         guard !bytes.contains(delimiter) else { return }
         var parts: [Data] = []

@@ -93,6 +93,35 @@ struct StreamingSessionTests {
         exchange.complete()
     }
 
+    @Test("The rate is that of the request body, and then that of the response body", .covers("U-312"))
+    func rates() async throws {
+        let clock = ManualTimekeeper()
+        let progress = Collected<TransferProgress>()
+        let task = WebService.make(session, timekeeper: clock).POST("/x").setBody(Data(count: 400))
+            .onProgress { progress.add($0) }.data().resume()
+        let exchange = await session.exchanges.wait()[0]
+        exchange.receiver.didSend(100, of: 400)
+        await progress.wait()
+        clock.advance(by: .seconds(1))
+        exchange.receiver.didSend(200, of: 400)
+        await progress.wait(for: 2)
+        // The body is sent again.
+        exchange.receiver.didSend(50, of: 400)
+        await progress.wait(for: 3)
+        try exchange.receive(status: 200)
+        _ = try exchange.receive("abc")
+        await progress.wait(for: 4)
+        clock.advance(by: .seconds(1))
+        _ = try exchange.receive("defgh")
+        await progress.wait(for: 5)
+        exchange.receiver.didSend(400, of: 400)
+        let values = await progress.wait(for: 6)
+        #expect(values.map(\.bytesPerSecond) == [nil, 100, nil, nil, 5, 5])
+        #expect(values.map(\.secondsRemaining) == [nil, 2, nil, nil, nil, nil])
+        exchange.complete()
+        _ = try await task.value
+    }
+
     /// A decoder that reports the progress of the request on another thread while it decodes.
     private struct ConcurrentDecoder: ContentDecoder {
         let report: @Sendable () -> Void

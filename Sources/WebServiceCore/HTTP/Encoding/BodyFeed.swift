@@ -53,7 +53,7 @@ package final class BodyFeed: Sendable {
 
     /// Starts the sequence.
     package func start() {
-        let task = Task { [self] in
+        let task = Task(executorPreference: HandlerPool.shared) { [self] in
             let result: Result<Void, any Error>
             do {
                 result = .success(try await body.produce { try await self.append($0) })

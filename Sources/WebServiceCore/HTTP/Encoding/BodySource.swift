@@ -53,6 +53,8 @@ package struct BodySource: Sendable {
         return data
     }
 
+    static let tooLong = WebServiceError(.encoding, "the size of the multipart body exceeds the range of Int")
+
     /// A builder of a body. Consecutive bytes become one piece.
     struct Pieces {
         private var pieces: [Piece] = []
@@ -86,9 +88,7 @@ package struct BodySource: Sendable {
             var count = 0
             for piece in pieces {
                 let (sum, overflows) = count.addingReportingOverflow(piece.count)
-                if overflows {
-                    throw WebServiceError(.encoding, "the size of the multipart body exceeds the range of Int")
-                }
+                if overflows { throw BodySource.tooLong }
                 count = sum
             }
             return BodySource(pieces: pieces, count: count)

@@ -1,8 +1,39 @@
 import Foundation
 
 extension MultipartFormData {
-    /// Validates the form, reads the status of its files and returns the assembled body.
-    func encoded() throws(WebServiceError) -> BodySource {
+    private enum Segment {
+        case source(BodySource)
+        case stream(StreamedBody, owner: String)
+    }
+
+    /// Validates the form, reads the status of its files and returns the assembled body: a stream
+    /// if a part is a sequence.
+    func encoded() throws(WebServiceError) -> (source: BodySource?, stream: StreamedBody?) {
+        let segments = try segments()
+        if segments.count == 1, case .source(let source)? = segments.first { return (source, nil) }
+        var length: Int64? = 0
+        for segment in segments {
+            let count: Int64? =
+                switch segment {
+                case .source(let source): Int64(source.count)
+                case .stream(let stream, _): stream.length
+                }
+            let sum = count.flatMap { count in length?.addingReportingOverflow(count) }
+            if sum?.overflow == true { throw BodySource.tooLong }
+            length = sum?.partialValue
+        }
+        let stream = StreamedBody(length: length, isReplayable: streams.allSatisfy(\.isReplayable)) { sink in
+            for segment in segments {
+                switch segment {
+                case .source(let source): try await sink.take(source)
+                case .stream(let stream, let owner): try await stream.produce(of: owner, sink.take)
+                }
+            }
+        }
+        return (nil, stream)
+    }
+
+    private func segments() throws(WebServiceError) -> [Segment] {
         let opening = Array("\r\n--\(boundary)\r\nContent-Disposition: form-data; name=\"".utf8)
         let closing = Array("\r\n--\(boundary)--\r\n".utf8)
         var heads: [[UInt8]] = []
@@ -15,6 +46,7 @@ extension MultipartFormData {
             count += head.count
             if case .bytes(let data) = part.content { count += data.count } else { hasFiles = true }
         }
+        var segments: [Segment] = []
         var pieces = BodySource.Pieces()
         if !hasFiles { pieces.reserve(count) }
         // A line break belongs to the boundary after it, and nothing precedes the first boundary.
@@ -23,10 +55,16 @@ extension MultipartFormData {
             switch part.content {
             case .bytes(let data): pieces.append(data)
             case .file(let url): try pieces.append(part.file(url))
+            case .stream(let stream) where stream.length == 0: break
+            case .stream(let stream):
+                segments += [.source(try pieces.source()), .stream(stream, owner: part.subject)]
+                pieces = BodySource.Pieces()
+            case .invalid(let error):
+                throw WebServiceError(.encoding, "\(part.subject): \(error.message)", underlying: error.underlying)
             }
         }
         pieces.append(closing[(parts.isEmpty ? 2 : 0)...])
-        return try pieces.source()
+        return segments + [.source(try pieces.source())]
     }
 }
 
@@ -101,5 +139,7 @@ extension MultipartFormData.Part {
     }
 
     /// The name of the part in error messages.
-    private var subject: String { "the multipart part '\(String(name.unicodeScalars.prefix(80)).escapingControls)'" }
+    fileprivate var subject: String {
+        "the multipart part '\(String(name.unicodeScalars.prefix(80)).escapingControls)'"
+    }
 }

@@ -124,8 +124,8 @@ extension Request: URLRequestEncodable {
         case .data(let data, _): return (data, nil, nil)
         case .form(let parameters): return (try encodeForm(parameters), nil, nil)
         case .multipart(let form):
-            let source = try encode(form)
-            return source.bytes.map { ($0, nil, nil) } ?? (nil, source, nil)
+            let (source, stream) = try encode(form)
+            return source?.bytes.map { ($0, nil, nil) } ?? (nil, source, stream)
         case .file(let url, _):
             let source = try BodySource(file: url)
             return source.count == 0 ? (Data(), nil, nil) : (nil, source, nil)
@@ -141,7 +141,7 @@ extension Request: URLRequestEncodable {
         return (try GzipEncoder().finish(with: data), nil, nil)
     }
 
-    private func encode(_ form: MultipartFormData) throws(WebServiceError) -> BodySource {
+    private func encode(_ form: MultipartFormData) throws(WebServiceError) -> (BodySource?, StreamedBody?) {
         if let given = headers[.contentType], !given.contains(form.boundary) {
             throw WebServiceError(
                 .encoding,

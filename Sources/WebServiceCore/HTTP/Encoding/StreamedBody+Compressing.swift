@@ -16,19 +16,21 @@ extension StreamedBody {
     convenience init(compressing source: BodySource) {
         self.init(length: nil, isReplayable: true) { sink in
             let encoder = try GzipEncoder()
-            let reader = BodyReader(source)
-            while true {
-                let chunk = try Self.chunk(of: reader)
-                if chunk.isEmpty { break }
-                try await sink.take(encoder.encode(chunk))
-            }
+            try await StreamedBody.Sink { try await sink.take(encoder.encode($0)) }.take(source)
             try await sink.take(encoder.finish())
         }
     }
+}
 
-    private static func chunk(of reader: BodyReader) throws -> Data {
-        var chunk = Data(count: 64 << 10)
-        let count = try chunk.withUnsafeMutableBytes { try reader.read(into: $0) }
-        return chunk.prefix(count)
+extension StreamedBody.Sink {
+    /// Passes on the bytes of a body, in pieces of 64 KiB.
+    func take(_ source: BodySource) async throws {
+        let reader = BodyReader(source)
+        while true {
+            var chunk = Data(count: min(64 << 10, source.count - reader.offset))
+            let count = try chunk.withUnsafeMutableBytes { try reader.read(into: $0) }
+            if count == 0 { return }
+            try await take(chunk.prefix(count))
+        }
     }
 }

@@ -95,6 +95,7 @@ extension TypedTask {
 
     /// The transfer progress as a sequence, which ends with the task.
     ///
+    /// For a streamed body, it ends with the head: use ``onProgress(_:)``.
     /// Each element is the latest progress; a slow reader skips earlier ones. Iterating does not
     /// resume the task, and leaving the loop does not cancel it. Must be read before the task
     /// completes.

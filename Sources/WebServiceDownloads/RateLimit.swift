@@ -1,0 +1,26 @@
+import WebServiceCore
+
+/// A rate limit for a transfer: bytes are taken first and paid for by a delay.
+struct RateLimit: Sendable {
+    private let bytesPerSecond: Int
+    /// The time that may be made up for after a delay that took too long, in nanoseconds.
+    private static let credit: UInt64 = 100_000_000
+
+    /// The instant until which all bytes are paid for.
+    private var paid: UInt64
+
+    /// - Parameter bytesPerSecond: Values below 1 count as 1.
+    init(bytesPerSecond: Int, now: UInt64) {
+        self.bytesPerSecond = max(1, bytesPerSecond)
+        paid = now
+    }
+
+    /// Takes bytes.
+    ///
+    /// - Returns: The delay before further bytes may be taken.
+    mutating func take(_ count: Int, at now: UInt64) -> Duration {
+        let cost = Double(count) / Double(bytesPerSecond) * 1e9
+        paid = max(paid, now - min(now, Self.credit)).addingSaturated(.nanoseconds(Int64(min(cost, 1e18))))
+        return paid > now ? .nanoseconds(Int64(clamping: paid - now)) : .zero
+    }
+}
