@@ -37,3 +37,47 @@ struct DownloadDestination: Sendable, Equatable {
     /// The URL of the file.
     var url: URL { URL(fileURLWithPath: folder, isDirectory: true).appendingPathComponent(name, isDirectory: false) }
 }
+
+extension DownloadDestination {
+    /// Opens the folder. A link to a folder is followed.
+    ///
+    /// - Returns: `nil` if it does not exist.
+    func openFolder() throws(WebServiceError) -> Folder? {
+        do throws(SystemFailure) { return try Folder(folder, followsLink: true) } catch {
+            throw error.error(.download, "the folder \(folder) could not be opened")
+        }
+    }
+
+    /// Creates the folder and its missing parents, with the permissions of new folders. An existing
+    /// folder is not an error.
+    ///
+    /// - Parameter synchronize: Whether the names of the new folders are flushed to the disk.
+    /// - Throws: `WebServiceError.Code.download` with the path of the first folder that could not
+    ///   be created, or of the file that is in its place.
+    func createFolder(synchronize: Bool) throws(WebServiceError) {
+        do throws(SystemFailure) {
+            try Folder.create(folder, mode: 0o777, synchronize: synchronize)
+        } catch {
+            throw error.error(.download, "the folder \(firstMissing) could not be created")
+        }
+        // A file, or a link without a target, is not replaced.
+        guard try openFolder() != nil else {
+            throw WebServiceError(
+                .download, "the folder \(folder) could not be created: it is a link without a target",
+                underlying: POSIXError(.ENOENT))
+        }
+    }
+
+    /// The path of the first folder that does not exist, or of what is in its place.
+    private var firstMissing: String {
+        let ends = folder.utf8.indices.dropFirst().filter { folder.utf8[$0] == UInt8(ascii: "/") }
+        for end in ends + [folder.endIndex] {
+            let path = String(folder[..<end])
+            // A folder that cannot be read exists.
+            do throws(SystemFailure) { if try Folder(path, followsLink: true) == nil { return path } } catch {
+                if !error.isRefused { return path }
+            }
+        }
+        return folder
+    }
+}

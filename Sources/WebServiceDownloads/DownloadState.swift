@@ -22,6 +22,8 @@ struct DownloadState: Sendable, Equatable, Codable {
     var place: String
     /// The parts that are complete, if several connections write to the file.
     var pieces: PieceMap?
+    /// The name of the file if the name of the partial file contains only its hash.
+    var name: String?
 
     /// Creates the state for the response to a request.
     ///
@@ -110,6 +112,13 @@ extension DownloadState {
             let state = try? JSON.decode(Self.self, from: Data(content), using: JSONDecoder())  // damaged is absent
         else { return nil }
         self = state
+    }
+
+    /// - Returns: `nil` if there is no state that can be read.
+    init?(storedAs name: String, in folder: borrowing Folder) {
+        guard let content = try? folder.content(of: name, isWhole: { _, _ in false })  // unreadable is absent
+        else { return nil }
+        self.init(encoded: content.bytes)
     }
 
     /// Returns 16 hexadecimal digits and a line feed.

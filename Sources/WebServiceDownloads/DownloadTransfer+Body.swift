@@ -59,7 +59,7 @@ extension DownloadTransfer {
         var new = DownloadState(url: url, headers: isEncoded ? [:] : headers, total: total)
         if work.request.method != .GET { (new.eTag, new.lastModified) = (nil, nil) }
         if let total { try checkLength(total, file) }
-        if new.validator != nil { try file.store(new) }
+        try file.store(new)
         state = new
     }
 
@@ -147,8 +147,8 @@ extension DownloadTransfer {
         }
         if let digest = state?.digest { try verify(DigestField.digests(digest), 0..<length, file) }
         let name = try file.finish(
-            replaces: options.existing != .fail && suggestedName == nil,
-            otherNames: otherNames, synchronize: options.synchronizes)
+            replaces: options.existing != .fail && preferredName == nil, otherNames: names,
+            synchronize: options.synchronizes)
         return DownloadedFile(
             url: destination.named(name).url, byteCount: length, resumedFrom: resumedFrom, restarts: restarts,
             response: response)

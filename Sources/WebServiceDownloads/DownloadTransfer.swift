@@ -18,8 +18,9 @@ struct DownloadTransfer {
     /// The partial file; `nil` until its name is known.
     var file: PartFile?
     var destination: DownloadDestination?
-    /// The name that the response suggests; `nil` if the caller specified one. No file is replaced.
-    var suggestedName: String?
+    /// The name to which a number may be added, so that no file is replaced; `nil` if the
+    /// destination must have the name that the caller specified.
+    var preferredName: String?
     /// The representation that the bytes in the file belong to; `nil` if there are none.
     var state: DownloadState?
     /// The number of bytes in the file, from its start.
@@ -46,14 +47,25 @@ struct DownloadTransfer {
         meter = DownloadMeter(work, bytesPerSecond: options.bytesPerSecond)
         connections = request.method == .GET ? max(1, options.connections) : 1
         switch options.place {
-        case .file(let url): try open(try DownloadDestination(file: url), replaces: options.existing != .fail)
+        case .file(let url): try open(named: try DownloadDestination(file: url))
         case .folder(let folder, let name?):
             guard let name = FileName.component(name) else {
                 throw WebServiceError(.download, "the name of the file is empty or only consists of dots")
             }
-            try open(try DownloadDestination(folder: folder, name: name), replaces: options.existing != .fail)
+            try open(named: try DownloadDestination(folder: folder, name: name))
         case .folder: break
         }
+    }
+
+    /// Opens the partial file for a destination that the caller named.
+    private mutating func open(named destination: DownloadDestination) throws {
+        if options.existing == .addNumber { return try openFirst(destination) }
+        try createFolder(destination)
+        try open(destination, replaces: options.existing != .fail)
+    }
+
+    private func createFolder(_ destination: DownloadDestination) throws {
+        if options.createsFolders { try destination.createFolder(synchronize: options.synchronizes) }
     }
 
     private mutating func open(_ destination: DownloadDestination, replaces: Bool) throws {
@@ -167,8 +179,7 @@ struct DownloadTransfer {
         guard case .folder(let folder, _) = options.place else { return nil }
         let name = FileName.suggested(
             disposition: response.headers["Content-Disposition"], url: url, default: "download")
-        suggestedName = name
-        try openFirst(of: options.existing == .fail ? [name] : Array(FileName.candidates(name)), in: folder)
+        try openFirst(try DownloadDestination(folder: folder, name: name))
         guard let state, isContinuable(state),
             state.pieces != nil || plan().offset != nil,
             DownloadState(url: url, headers: response.headers).validator == state.validator
@@ -177,15 +188,17 @@ struct DownloadTransfer {
     }
 
     /// Opens the partial file of the first name that belongs to no other file, complete or partial.
-    private mutating func openFirst(of names: [String], in folder: URL) throws {
+    private mutating func openFirst(_ destination: DownloadDestination) throws {
+        preferredName = destination.name
+        try createFolder(destination)
         var failure = WebServiceError.destinationExists
         for name in names {
             do {
-                try open(try DownloadDestination(folder: folder, name: name), replaces: false)
-                let found = file?.state()
-                guard found?.isOfSameURL(DownloadState(url: url), ignoresQuery: options.ignoresQuery) == false else {
-                    return
-                }
+                try open(destination.named(name), replaces: false)
+                // Bytes without a validator cannot be continued by any download.
+                guard let found = file?.state(), found.validator != nil,
+                    !found.isOfSameURL(DownloadState(url: url), ignoresQuery: options.ignoresQuery)
+                else { return }
                 file?.close()
                 (file, state, length) = (nil, nil, 0)
             } catch let error as WebServiceError where error.isConflict {
@@ -195,8 +208,9 @@ struct DownloadTransfer {
         throw failure
     }
 
-    /// The names to try if a file with the suggested name was created during the download.
-    var otherNames: [String] {
-        options.existing == .fail ? [] : suggestedName.map { Array(FileName.candidates($0)) } ?? []
+    /// The names that the file may have if no other file is replaced.
+    var names: [String] {
+        guard let preferredName else { return [] }
+        return options.existing == .fail ? [preferredName] : Array(FileName.candidates(preferredName))
     }
 }

@@ -26,7 +26,7 @@ extension DownloadedFile {
         /// A file at the destination is an error, `WebServiceError.Code.download`. It is not
         /// changed, even if it is created during the download.
         ///
-        /// An interrupted earlier download is continued.
+        /// An interrupted earlier download of the same URL is continued.
         case fail
         /// A file at the destination is replaced when the download is complete.
         ///
@@ -34,7 +34,16 @@ extension DownloadedFile {
         case replace
         /// A file at the destination is replaced when the download is complete.
         ///
-        /// An interrupted earlier download is continued.
+        /// An interrupted earlier download of the same URL is continued.
         case resume
+        /// No file is replaced. If a file, link or folder is at the destination, a number from 1 to
+        /// 999 is added to the name, as in `brew (1).iso`; ``DownloadedFile/url`` is the result.
+        ///
+        /// The names are tried in order. The first one is used that belongs neither to a file, even
+        /// one that is created during the download, nor to another download, in progress or
+        /// interrupted. An interrupted earlier download of the same URL is therefore continued if
+        /// its name is reached. If all names are taken, the task fails with
+        /// `WebServiceError.Code.download`.
+        case addNumber
     }
 }

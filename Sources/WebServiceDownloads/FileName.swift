@@ -69,9 +69,9 @@ enum FileName {
         return trimmed(trimmed(prefix(of: stem, upTo: maximumLength - ending.utf8.count)) + ending)
     }
 
-    /// Divides a name before its extension.
+    /// Divides a name before its extension. A dot at the start begins no extension.
     private static func parts(_ name: String) -> (stem: Substring, ending: Substring) {
-        let dot = name.lastIndex(of: ".") ?? name.endIndex
+        let dot = name.dropFirst().lastIndex(of: ".") ?? name.endIndex
         return name[dot...].utf8.count <= 32 ? (name[..<dot], name[dot...]) : (name[...], "")
     }
 

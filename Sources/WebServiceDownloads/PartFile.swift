@@ -10,7 +10,7 @@ import WebServiceCore
 final class PartFile: Sendable {
     private let folder: Folder
     private let file: Descriptor
-    private let names: Names
+    private let names: PartNames
     /// Set when the part is renamed or removed.
     private let isRemoved = OnceFlag()
 
@@ -25,8 +25,9 @@ final class PartFile: Sendable {
     ///   if another task or process holds the lock.
     init(_ destination: DownloadDestination, replaces: Bool) throws {
         do {
-            guard let folder = try Folder(destination.folder, followsLink: true) else {
-                throw WebServiceError(.download, "the folder of the destination does not exist")
+            guard let folder = try destination.openFolder() else {
+                throw WebServiceError(
+                    .download, "the folder of the destination does not exist; createsFolders creates it")
             }
             if let status = try folder.status(of: destination.name) {
                 guard replaces else { throw WebServiceError.destinationExists }
@@ -34,12 +35,12 @@ final class PartFile: Sendable {
                     throw WebServiceError(.download, "the destination exists and is not a file")
                 }
             }
-            let names = Names(destination.name)
+            let names = PartNames(destination.name)
             if let file = try Self.openShared(names, in: folder) {
                 self.file = file
                 self.names = names
             } else {
-                let names = Names(destination.name, isUnique: true)
+                let names = PartNames(destination.name, isUnique: true)
                 file = try folder.openFile(names.part, isNew: true)
                 self.names = names
             }
@@ -49,33 +50,11 @@ final class PartFile: Sendable {
         }
     }
 
-    /// The names of the files in the folder.
-    private struct Names: Sendable {
-        let destination: String
-        let part: String
-        /// `nil` if no other process can continue the part.
-        let state: String?
-        /// A file that exists for an instant.
-        let temporary: String
-
-        init(_ destination: String, isUnique: Bool = false) {
-            // The names below must be shorter than the limit of the file system.
-            let isLong = destination.utf8.count > FileName.maximumLength
-            let hash = Array(destination.utf8).withUnsafeBytes { XXHash64.hash($0) }
-            let stem = "." + (isLong ? String(hash, radix: 16) : destination)
-            let unique = isUnique ? "." + String(UInt64.random(in: 0 ... .max), radix: 36) : ""
-            self.destination = destination
-            part = "\(stem)\(unique).webservice-part"
-            state = isUnique ? nil : "\(stem).webservice-state"
-            temporary = "\(stem)\(unique).webservice-new"
-        }
-    }
-
     /// Opens and locks the file that all downloads to the destination use.
     ///
     /// - Returns: `nil` if it cannot be locked or belongs to another user.
-    private static func openShared(_ names: Names, in folder: borrowing Folder) throws -> Descriptor? {
-        for _ in 0..<16 {
+    private static func openShared(_ names: PartNames, in folder: borrowing Folder) throws -> Descriptor? {
+        for _ in 0..<256 {
             let file = try folder.openFile(names.part, isNew: false)
             let status = try file.status()
             guard status.isRegular else { throw WebServiceError(.download, "the partial file is not a file") }
@@ -86,6 +65,8 @@ final class PartFile: Sendable {
                 try folder.remove(names.part)
                 return nil
             case .heldByAnother:
+                // A listing of the partial files holds a shared lock for an instant.
+                if try file.lock(isShared: true) == .taken { continue }
                 throw WebServiceError(.downloadInProgress, "another download to the destination is in progress")
             }
             // Another download may have renamed or removed the file before it was locked. A file
@@ -117,12 +98,7 @@ final class PartFile: Sendable {
     }
 
     /// Returns the stored state; `nil` if there is none, or it is damaged.
-    func state() -> DownloadState? {
-        guard let name = names.state,
-            let content = try? folder.content(of: name, isWhole: { _, _ in false })  // unreadable is absent
-        else { return nil }
-        return DownloadState(encoded: content.bytes)
-    }
+    func state() -> DownloadState? { names.state.flatMap { DownloadState(storedAs: $0, in: folder) } }
 
     /// Stores the state in place of the previous one. Either the old or the new state exists at any
     /// time.
@@ -131,6 +107,8 @@ final class PartFile: Sendable {
     func store(_ state: DownloadState) throws(WebServiceError) {
         guard let name = names.state else { return }
         try translating("the state of the download could not be written") { () throws(SystemFailure) in
+            var state = state
+            state.name = names.isHashed ? names.destination : nil
             guard let bytes = state.encoded else { return try folder.remove(name) }
             try folder.remove(names.temporary)  // left by a process that was killed
             try folder.replace(name, with: bytes, through: names.temporary, date: Date(), synchronize: false)

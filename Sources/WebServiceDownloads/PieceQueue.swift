@@ -26,7 +26,7 @@ struct PieceQueue {
     private static let pause = Duration.seconds(1)
 
     private(set) var map: PieceMap
-    private var limit: Int
+    private var limit: ConnectionLimit
     private var upcoming = 0
     private var returned: [Piece] = []
     private var active = 0
@@ -38,13 +38,13 @@ struct PieceQueue {
     /// - Parameter count: The number of bytes that were received before.
     init(_ map: PieceMap, limit: Int, count: Int64, now: UInt64) {
         self.map = map
-        self.limit = limit
+        self.limit = ConnectionLimit(limit)
         fruitless = FruitlessRequests(received: count, now: now)
     }
 
     /// Returns the next piece, or `nil` if enough of them are in progress.
     mutating func next(_ now: UInt64) -> Piece? {
-        guard active < limit, var piece = take(now) else { return nil }
+        guard active < limit.value, var piece = take(now) else { return nil }
         active += 1
         piece.earliest = max(piece.earliest, earliest)
         piece.round = round
@@ -75,6 +75,7 @@ struct PieceQueue {
         switch end {
         case .complete(let piece, _):
             map.complete(piece.index)
+            limit.complete(now)
         case .shortened(let piece, let position):
             fruitless.add(received: count, now: now)
             guard fruitless.count < FruitlessRequests.maximum else { return .requestWholeFile }
@@ -96,13 +97,15 @@ struct PieceQueue {
                     throw error
                 }
                 pause = pause ?? Self.pause
-                earliest = max(earliest, now.addingSaturated(pause ?? .zero))
+                self.earliest = max(self.earliest, now.addingSaturated(pause ?? .zero))
             }
-            limit = max(1, active)
-            giveBack(piece, from: piece.range.lowerBound, earliest: now.addingSaturated(pause ?? .zero))
+            let earliest = now.addingSaturated(pause ?? .zero)
+            let isTrial = limit.reject(active: active, until: earliest)
+            // A trial delays no piece, because the other connections can request it.
+            giveBack(piece, from: piece.range.lowerBound, earliest: isTrial && active > 0 ? 0 : earliest)
         case .refused(let piece, let isSameVersion):
-            guard isSameVersion, limit > 1 else { return .requestWholeFile }
-            limit = max(1, active)
+            guard isSameVersion, limit.value > 1 else { return .requestWholeFile }
+            limit.close(active: active)
             giveBack(piece, from: piece.range.lowerBound)
         }
         return nil

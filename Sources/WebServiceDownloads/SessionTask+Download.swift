@@ -28,6 +28,7 @@ extension SessionTask {
     /// - If a server sends less than requested, the rest is requested. After 8 consecutive requests
     ///   that together delivered less than 64 KiB, the whole file is requested once instead.
     /// - `cancel()` and errors leave the received bytes for the next download.
+    ///   ``DownloadedFile/Partial`` lists and removes what no download has continued.
     /// - `Repr-Digest` and `Content-Digest` (RFC 9530) with SHA-256 or SHA-512 are verified.
     /// - The deadline and `Request.Options.maximumResponseBytes` apply only if they differ from
     ///   their defaults. An uncompressed body is requested. A body that is compressed anyway is
@@ -39,14 +40,18 @@ extension SessionTask {
     /// `WebServiceError.Code.digestMismatch`. Must be called before `resume()`.
     ///
     /// - Parameters:
-    ///   - file: The URL of the file. Its folder must exist.
+    ///   - file: The URL of the file.
     ///   - existing: The handling of existing files. Defaults to
     ///     ``DownloadedFile/Existing/resume``.
+    ///   - createsFolders: Whether missing folders in the path are created, with the permissions of
+    ///     new folders, before the request is sent. They remain if the download fails. Defaults to
+    ///     `false`: the folder must exist.
     ///   - checksum: The expected hash of the file. Defaults to `nil`.
     ///   - connections: The maximum number of concurrent requests, each for a different part of the
     ///     file. Defaults to 1. More than one is used only for files of at least 40 MiB, and only
     ///     if the server supports range requests. If it rejects one with a transient status or
-    ///     error, the others continue.
+    ///     error, the others continue, and one more is tried after each has delivered a part. The
+    ///     number of parts before a trial doubles with each rejected trial.
     ///   - bytesPerSecond: The maximum rate. Defaults to `nil`, no limit.
     ///   - synchronizes: Whether the file is flushed to the disk before it is renamed. Defaults to
     ///     `false`.
@@ -54,37 +59,40 @@ extension SessionTask {
     ///     download, such as an expiring signature. Requires an entity tag. With a query that
     ///     selects the file, two files could be joined. Defaults to `false`.
     public func download(
-        to file: URL, existing: DownloadedFile.Existing = .resume, checksum: Checksum? = nil, connections: Int = 1,
-        bytesPerSecond: Int? = nil, synchronizes: Bool = false, ignoresQuery: Bool = false
+        to file: URL, existing: DownloadedFile.Existing = .resume, createsFolders: Bool = false,
+        checksum: Checksum? = nil, connections: Int = 1, bytesPerSecond: Int? = nil, synchronizes: Bool = false,
+        ignoresQuery: Bool = false
     ) -> TypedTask<DownloadedFile> {
         download(
             DownloadOptions(
-                place: .file(file), existing: existing, checksum: checksum, connections: connections,
-                bytesPerSecond: bytesPerSecond, synchronizes: synchronizes, ignoresQuery: ignoresQuery))
+                place: .file(file), existing: existing, createsFolders: createsFolders, checksum: checksum,
+                connections: connections, bytesPerSecond: bytesPerSecond, synchronizes: synchronizes,
+                ignoresQuery: ignoresQuery))
     }
 
-    /// Returns a typed task that downloads the body of the response to a file in a folder; see
-    /// ``download(to:existing:checksum:connections:bytesPerSecond:synchronizes:ignoresQuery:)``.
+    /// Returns a typed task that downloads the body of the response to a file in a folder, as
+    /// `download(to:)` does.
     ///
     /// The name of the file is reduced to one component of at most 200 bytes: the part after the
     /// last slash or backslash, without control characters, colons, and spaces and dots at the
     /// ends.
     ///
-    /// Without `name`, no file is replaced, because a server could choose which one: if the name
-    /// belongs to another file, link or folder, or to another download, a number from 1 to 999 is
-    /// added, as in `brew (1).iso`. ``DownloadedFile/url`` is the result. With
-    /// ``DownloadedFile/Existing/fail``, such a name is an error. If all names are taken, the task
-    /// fails with `WebServiceError.Code.download`.
+    /// Without `name`, no file is replaced, because a server could choose which one:
+    /// ``DownloadedFile/Existing/resume``, the default, then has the effect of
+    /// ``DownloadedFile/Existing/addNumber``. So has ``DownloadedFile/Existing/replace``, but it
+    /// discards the bytes of an interrupted download of the same URL.
     ///
     /// - Parameters:
-    ///   - folder: The URL of the folder, which must exist.
+    ///   - folder: The URL of the folder.
     ///   - name: The name of the file. Defaults to `nil`: the name in `Content-Disposition` (RFC
     ///     6266), or else the last component of the request's path, or else `download`. The bytes
     ///     of an interrupted download are then found only after the response has arrived, which may
     ///     require another request.
-    ///   - existing: The handling of existing files. Without `name`,
-    ///     ``DownloadedFile/Existing/resume``, the default, and ``DownloadedFile/Existing/replace``
-    ///     differ only in the bytes of an interrupted download.
+    ///   - existing: The handling of existing files. Defaults to
+    ///     ``DownloadedFile/Existing/resume``.
+    ///   - createsFolders: Whether missing folders in the path are created, with the permissions of
+    ///     new folders: before the request is sent, or without `name`, when the response has
+    ///     arrived. They remain if the download fails. Defaults to `false`: the folder must exist.
     ///   - checksum: The expected hash of the file. Defaults to `nil`.
     ///   - connections: The maximum number of concurrent requests. Defaults to 1.
     ///   - bytesPerSecond: The maximum rate. Defaults to `nil`, no limit.
@@ -94,13 +102,15 @@ extension SessionTask {
     ///     download, such as an expiring signature. Requires an entity tag. With a query that
     ///     selects the file, two files could be joined. Defaults to `false`.
     public func download(
-        into folder: URL, name: String? = nil, existing: DownloadedFile.Existing = .resume, checksum: Checksum? = nil,
-        connections: Int = 1, bytesPerSecond: Int? = nil, synchronizes: Bool = false, ignoresQuery: Bool = false
+        into folder: URL, name: String? = nil, existing: DownloadedFile.Existing = .resume,
+        createsFolders: Bool = false, checksum: Checksum? = nil, connections: Int = 1, bytesPerSecond: Int? = nil,
+        synchronizes: Bool = false, ignoresQuery: Bool = false
     ) -> TypedTask<DownloadedFile> {
         download(
             DownloadOptions(
-                place: .folder(folder, name: name), existing: existing, checksum: checksum, connections: connections,
-                bytesPerSecond: bytesPerSecond, synchronizes: synchronizes, ignoresQuery: ignoresQuery))
+                place: .folder(folder, name: name), existing: existing, createsFolders: createsFolders,
+                checksum: checksum, connections: connections, bytesPerSecond: bytesPerSecond,
+                synchronizes: synchronizes, ignoresQuery: ignoresQuery))
     }
 
     /// Replaces the request of the task with a transfer that sends requests of its own.
@@ -127,6 +137,7 @@ struct DownloadOptions: Sendable {
 
     let place: Place
     var existing = DownloadedFile.Existing.resume
+    var createsFolders = false
     var checksum: Checksum?
     var connections = 1
     var bytesPerSecond: Int?

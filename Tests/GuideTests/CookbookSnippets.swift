@@ -59,6 +59,38 @@ struct Release: Decodable, Sendable {
     var publishedAt: Date
 }
 
+@MainActor
+final class EpisodeLibrary {
+    private let service: WebService
+    private let folder: URL
+    private let queue = TaskQueue(maximumInFlight: 2)
+    private var downloads: [String: TypedTask<DownloadedFile>] = [:]
+
+    init(service: WebService, folder: URL) {
+        (self.service, self.folder) = (service, folder)
+    }
+
+    func download(_ episode: String) -> TypedTask<DownloadedFile> {
+        if let download = downloads[episode] { return download }
+        let download = service.GET("/episodes/\(episode)")
+            .download(into: folder, name: "\(episode).mp3", createsFolders: true)
+            .updateUI { [weak self] file in
+                self?.downloads[episode] = nil
+                print(file.url.lastPathComponent, "is complete")
+            }
+            .updateErrorUI { [weak self] _ in self?.downloads[episode] = nil }
+        downloads[episode] = queue.add(download)
+        return download
+    }
+
+    func prefer(_ episode: String) {
+        if let download = downloads[episode] { queue.setPriority(.high, of: download) }
+    }
+
+    func cancel(_ episode: String) { downloads[episode]?.cancel() }
+    func cancelAll() { queue.cancelAll() }
+}
+
 struct SignedURL: Codable, Sendable {
     var url: String
 }
@@ -397,6 +429,27 @@ struct CookbookSnippets {
         let sent = String(decoding: mock.receivedRequests.last?.body ?? Data(), as: UTF8.self)
         #expect(sent.contains(#"{"name":"Long Trail"}"#))
         #expect(sent.contains("Content-Type: text/csv\r\n\r\nale,2\r\n"))
+    }
+
+    @Test("Episodes are downloaded two at a time, in an order that can be changed")
+    @MainActor
+    func episodes() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        mock.on(.GET, "/episodes/1", MockResponse(statusCode: 200).after(.seconds(3600)))
+        mock.on(.GET, "/episodes/2", MockResponse(statusCode: 200).after(.seconds(3600)))
+        for name in ["3", "4", "5"] { mock.on(.GET, "/episodes/\(name)", .text("talk")) }
+        let library = EpisodeLibrary(service: service, folder: folder.appendingPathComponent("Episodes/2026"))
+        let downloads = ["1", "2", "3", "4", "5"].map { library.download($0) }
+        library.prefer("5")
+        #expect(downloads[4] === library.download("5"))
+        library.cancel("4")
+        library.cancel("1")
+        let file = try await downloads[2].value
+        #expect(file.url.path.hasSuffix("Episodes/2026/3.mp3"))
+        library.cancelAll()
+        await #expect(throws: URLError.self) { try await downloads[1].value }
+        #expect(mock.receivedRequests.suffix(2).map(\.path) == ["/episodes/5", "/episodes/3"])
     }
 
     @Test("A download reports its progress")

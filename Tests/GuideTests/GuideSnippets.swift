@@ -1022,6 +1022,23 @@ struct GuideSnippets {
             #expect(try Data(contentsOf: destination) == Data("ale".utf8))
         }
         do {
+            let copy = try await service.GET("/brew.iso").download(to: destination, existing: .addNumber).value
+            print(copy.url.lastPathComponent)
+            #expect(copy.url.lastPathComponent == "ale (1).iso")
+        }
+        do {
+            let poster = folder.appendingPathComponent("posters/2026/ale.png")
+            _ = try await service.GET("/ale.png").download(to: poster, createsFolders: true).value
+            #expect(try Data(contentsOf: poster) == Data("ale".utf8))
+        }
+        do {
+            let monthAgo = Date(timeIntervalSinceNow: -30 * 86_400)
+            for partial in try await DownloadedFile.Partial.list(in: folder)
+            where !partial.isInProgress && partial.lastChange < monthAgo {
+                try await partial.remove()
+            }
+        }
+        do {
             service.interceptors = [.retry(maximumAttempts: 5)]
             let task = service.GET("/brew.iso").download(into: folder, connections: 4, bytesPerSecond: 10_000_000)
             for await progress in task.resume().progress {
@@ -1032,6 +1049,15 @@ struct GuideSnippets {
             #expect(try Data(contentsOf: file.url) == Data("ale".utf8))
         }
         #expect(shown.last ?? 1 == 1)
+        do {
+            let queue = TaskQueue(maximumInFlight: 3)
+            let files = ["/ale.iso", "/bock.iso"].map { queue.add(service.GET($0).download(into: folder)) }
+            let urgent = queue.add(service.GET("/stout.iso").download(into: folder), priority: .high)
+            queue.setPriority(.high, of: files[1])
+            print(try await urgent.value.url.lastPathComponent)
+            for file in files { #expect(try await file.value.byteCount == 3) }
+            withExtendedLifetime(queue) {}
+        }
     }
 
     @Test("The default session cannot be set after a service was created")

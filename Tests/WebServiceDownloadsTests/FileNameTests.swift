@@ -52,6 +52,8 @@ struct FileNameTests {
         #expect(names("a.iso") == ["a.iso", "a (1).iso", "a (2).iso"])
         #expect(names("a") == ["a", "a (1)", "a (2)"])
         #expect(names("a.tar.gz") == ["a.tar.gz", "a.tar (1).gz", "a.tar (2).gz"])
+        #expect(names(".profile") == [".profile", ".profile (1)", ".profile (2)"])
+        #expect(names(".a.txt") == [".a.txt", ".a (1).txt", ".a (2).txt"])
         let long = String(repeating: "ä", count: 98) + ".zip"
         #expect(names(long)[1] == String(repeating: "ä", count: 96) + " (1).zip")
         #expect(Array(FileName.candidates(long)).count == 1_000)

@@ -87,6 +87,118 @@ struct PieceQueueTests {
         #expect(rejected.index == 3)
     }
 
+    /// The result of a simulated download.
+    private struct Run {
+        var rejected = 0
+        var requested = 0
+        /// The largest number of accepted requests at the same time.
+        var most = 0
+        var isComplete = false
+    }
+
+    /// Downloads the pieces of a file from a server that rejects requests beyond a number.
+    ///
+    /// - Parameter allowed: Returns the number of requests that the server accepts at the same time
+    ///   after a number of complete pieces.
+    private func simulate(pieces: Int, connections: Int, allowed: (_ complete: Int) -> Int) throws -> Run {
+        var generator = SeededGenerator(seed: UInt64(pieces))
+        var queue = PieceQueue(PieceMap(total: Int64(pieces) << 23), limit: connections, count: 0, now: 0)
+        var (accepted, waiting): ([PieceQueue.Piece], [PieceQueue.Piece]) = ([], [])
+        var (run, complete) = (Run(), 0)
+        let error = WebServiceError(.unacceptableStatus, "")
+        let response = Response(data: Data(), urlResponse: nil)
+        while true {
+            while let piece = queue.next(0) {
+                run.requested += 1
+                if accepted.count < allowed(complete) { accepted.append(piece) } else { waiting.append(piece) }
+                run.most = max(run.most, accepted.count)
+            }
+            if let piece = waiting.popLast() {  // a rejection has no body
+                run.rejected += 1
+                let end = PieceFetcher.End.rejected(piece, error, retryAfter: nil)
+                _ = try queue.receive(end, count: Int64(complete) << 23, now: 0) { _, _, _ in nil }
+            } else if let index = accepted.indices.randomElement(using: &generator) {
+                complete += 1
+                let end = PieceFetcher.End.complete(accepted.remove(at: index), response)
+                _ = try queue.receive(end, count: Int64(complete) << 23, now: 0) { _, _, _ in nil }
+            } else {
+                run.isComplete = queue.map.isComplete
+                return run
+            }
+        }
+    }
+
+    @Test(
+        "A server that accepts 2 of 8 connections rejects 6 requests, and one for each doubling of the pieces",
+        .covers("D-317"), arguments: [6, 12, 100, 1_000])
+    func bound(pieces: Int) throws {
+        let run = try simulate(pieces: pieces, connections: 8) { _ in 2 }
+        #expect(run.isComplete)
+        #expect(run.most == 2)
+        #expect(run.requested == pieces + run.rejected)
+        #expect(Double(run.rejected) <= 6 + log2(Double(pieces) / 2 + 1))
+    }
+
+    @Test("When the server accepts more connections again, a download uses them", .covers("D-318"))
+    func growth() throws {
+        let run = try simulate(pieces: 1_000, connections: 8) { $0 < 100 ? 2 : 8 }
+        #expect(run.isComplete)
+        #expect(run.most == 8)
+        #expect(run.rejected <= 6 + 6)
+        let all = try simulate(pieces: 100, connections: 8) { _ in 8 }
+        #expect(all.rejected == 0)
+        #expect(all.most == 8)
+    }
+
+    @Test("No further connection is tried before the end of `Retry-After`", .covers("D-318"))
+    func retryAfter() throws {
+        var limit = ConnectionLimit(4)
+        let isFirstTrial = limit.reject(active: 2, until: 100)
+        #expect(!isFirstTrial)
+        #expect(limit.value == 2)
+        for now in 1...20 { limit.complete(UInt64(now)) }
+        #expect(limit.value == 2)
+        limit.complete(100)
+        #expect(limit.value == 3)
+        let isTrial = limit.reject(active: 2, until: 200)
+        #expect(isTrial)
+        #expect(limit.value == 2)
+        for now in 200...202 { limit.complete(UInt64(now)) }
+        #expect(limit.value == 2)
+        limit.complete(203)
+        #expect(limit.value == 3)
+        // The trial is confirmed, and one more is tried.
+        for now in 204...209 { limit.complete(UInt64(now)) }
+        #expect(limit.value == 4)
+        for now in 210...300 { limit.complete(UInt64(now)) }
+        #expect(limit.value == 4)
+        limit.close(active: 1)
+        for now in 300...400 { limit.complete(UInt64(now)) }
+        #expect(limit.value == 1)
+    }
+
+    @Test("A rejected trial does not delay its piece, which another connection requests", .covers("D-317"))
+    func trial() throws {
+        let error = WebServiceError(.unacceptableStatus, "")
+        let response = Response(data: Data(), urlResponse: nil)
+        var queue = PieceQueue(PieceMap(total: 80 << 20), limit: 2, count: 0, now: 0)
+        let first = try next(&queue, 0)
+        let second = try next(&queue, 0)
+        let early = PieceFetcher.End.rejected(second, error, retryAfter: nil)
+        _ = try queue.receive(early, count: 0, now: 0) { _, _, _ in nil }
+        _ = try queue.receive(.complete(first, response), count: 8 << 20, now: 0) { _, _, _ in nil }
+        let third = try next(&queue, 0)
+        let trial = try next(&queue, 0)
+        let end = PieceFetcher.End.rejected(trial, error, retryAfter: .seconds(100))
+        _ = try queue.receive(end, count: 8 << 20, now: 0) { _, _, _ in nil }
+        let none = queue.next(0)
+        #expect(none == nil)
+        _ = try queue.receive(.complete(third, response), count: 16 << 20, now: 1) { _, _, _ in nil }
+        let again = try next(&queue, 1)
+        #expect(again.index == trial.index)
+        #expect(again.earliest <= 1)
+    }
+
     @Test("A refused piece is requested again, unless the only connection was refused", .covers("D-31"))
     func refused() throws {
         var queue = PieceQueue(PieceMap(total: 16 << 20), limit: 2, count: 0, now: 0)

@@ -15,4 +15,17 @@ package final class BlockingQueue: Sendable {
     package func run(_ work: @escaping @Sendable () -> Void) {
         if Fork.count > 0 { queue.value.sync(execute: work) } else { queue.value.async(execute: work) }
     }
+
+    /// Returns the result of work that runs after the work added earlier.
+    package func result<Result: Sendable>(
+        of work: @escaping @Sendable () throws -> Result
+    ) async throws -> Result {
+        let token = WorkCount.current?.begin()
+        return try await withCheckedThrowingContinuation { continuation in
+            run {
+                defer { withExtendedLifetime(token) {} }
+                continuation.resume(with: Swift.Result { try work() })
+            }
+        }
+    }
 }

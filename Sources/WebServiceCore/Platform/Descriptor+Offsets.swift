@@ -72,9 +72,12 @@ extension Descriptor {
     /// Locks the file until the descriptor is closed, without waiting.
     ///
     /// The lock belongs to the descriptor, not to the process.
-    package borrowing func lock() throws(SystemFailure) -> Lock {
+    ///
+    /// - Parameter isShared: Whether other shared locks are possible at the same time. Defaults to
+    ///   `false`.
+    package borrowing func lock(isShared: Bool = false) throws(SystemFailure) -> Lock {
         do throws(SystemFailure) {
-            try system("flock") { flock(number, LOCK_EX | LOCK_NB) }
+            try system("flock") { flock(number, (isShared ? LOCK_SH : LOCK_EX) | LOCK_NB) }
             return .taken
         } catch {
             switch error.number {
@@ -110,6 +113,20 @@ extension Folder {
         let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (isNew ? O_EXCL : 0)
         let folder = descriptor.number
         return try Descriptor("openat") { openat(folder, name, flags, 0o600) }
+    }
+
+    /// Opens an existing file for reading and writing, without following a link or waiting for a
+    /// FIFO.
+    ///
+    /// - Returns: `nil` if it does not exist.
+    package borrowing func openExisting(_ name: String) throws(SystemFailure) -> Descriptor? {
+        let folder = descriptor.number
+        do throws(SystemFailure) {
+            return try Descriptor("openat") { openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+        } catch {
+            guard error.number == ENOENT else { throw error }
+            return nil
+        }
     }
 
     /// Renames a file unless a file with the new name exists.

@@ -18,6 +18,11 @@ package struct FileStatus: Sendable, Equatable {
     let modifiedSeconds: Int
     let modifiedNanoseconds: Int
 
+    /// The date of the last change of the content.
+    package var modified: Date {
+        Date(timeIntervalSince1970: Double(modifiedSeconds) + Double(modifiedNanoseconds) / 1e9)
+    }
+
     init(_ status: stat) {
         #if canImport(Darwin)
         let modified = status.st_mtimespec
@@ -61,20 +66,22 @@ package struct Folder: ~Copyable, Sendable {
         }
     }
 
-    /// Creates a folder that only the user can access (0700), and its missing parents. An existing
-    /// folder is not an error.
+    /// Creates a folder and its missing parents. An existing folder is not an error.
     ///
-    /// - Parameter synchronize: Whether the names of the created folders are flushed to the disk. A
-    ///   parent folder that cannot be read is not flushed.
-    package static func create(_ path: String, synchronize: Bool) throws(SystemFailure) {
+    /// - Parameters:
+    ///   - mode: The permissions, of which the system removes those of its mask. Defaults to 0700:
+    ///     only the user can access the folder.
+    ///   - synchronize: Whether the names of the created folders are flushed to the disk. A parent
+    ///     folder that cannot be read is not flushed.
+    package static func create(_ path: String, mode: UInt32 = 0o700, synchronize: Bool) throws(SystemFailure) {
         let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? ""
         do throws(SystemFailure) {
-            try system("mkdir") { mkdir(path, 0o700) }
+            try system("mkdir") { mkdir(path, mode_t(mode)) }
         } catch {
             if error.number == EEXIST { return }
             guard error.number == ENOENT, !parent.isEmpty else { throw error }
-            try create(parent, synchronize: synchronize)
-            try system("mkdir") { mkdir(path, 0o700) == -1 && errno != EEXIST ? -1 : 0 }
+            try create(parent, mode: mode, synchronize: synchronize)
+            try system("mkdir") { mkdir(path, mode_t(mode)) == -1 && errno != EEXIST ? -1 : 0 }
         }
         if synchronize {
             guard
@@ -87,6 +94,15 @@ package struct Folder: ~Copyable, Sendable {
 
     /// Returns the names of all entries, in no particular order.
     borrowing func names() throws(SystemFailure) -> [String] {
+        var names: [String] = []
+        try forEachName { name throws(SystemFailure) in names.append(name) }
+        return names
+    }
+
+    /// Calls a closure with the name of each entry, in no particular order.
+    package borrowing func forEachName(
+        _ body: (_ name: String) throws(SystemFailure) -> Void
+    ) throws(SystemFailure) {
         let copy = try system("openat") { openat(descriptor.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard let stream = fdopendir(copy), let offset = MemoryLayout<dirent>.offset(of: \.d_name) else {
             let failure = SystemFailure(call: "fdopendir", number: errno)
@@ -94,15 +110,14 @@ package struct Folder: ~Copyable, Sendable {
             throw failure
         }
         defer { closedir(stream) }
-        var names: [String] = []
         while true {
             errno = 0
             guard let entry = readdir(stream) else {
                 let number = errno
                 guard number == 0 else { throw SystemFailure(call: "readdir", number: number) }
-                return names
+                return
             }
-            names.append(String(cString: (UnsafeRawPointer(entry) + offset).assumingMemoryBound(to: CChar.self)))
+            try body(String(cString: (UnsafeRawPointer(entry) + offset).assumingMemoryBound(to: CChar.self)))
         }
     }
 

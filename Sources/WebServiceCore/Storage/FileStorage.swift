@@ -154,19 +154,8 @@ public final class FileStorage: ResponseStorage {
     func perform<Result: Sendable>(
         _ complaint: String, _ work: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
-        let token = WorkCount.current?.begin()
-        return try await withCheckedThrowingContinuation { continuation in
-            let body: @Sendable () -> Void = {
-                defer { withExtendedLifetime(token) {} }
-                do {
-                    continuation.resume(returning: try work())
-                } catch let failure as SystemFailure {
-                    continuation.resume(throwing: failure.error(.storage, complaint))
-                } catch {
-                    continuation.resume(throwing: error)
-                }
-            }
-            queue.run(body)
+        do { return try await queue.result(of: work) } catch let failure as SystemFailure {
+            throw failure.error(.storage, complaint)
         }
     }
 

@@ -32,6 +32,8 @@ struct TaskState: Sendable {
     private var inFlight = InFlight()
     private(set) var isSuspended = false
     private var isConfigured = false
+    /// A Boolean value that indicates whether a queue resumes the task, and no other caller.
+    private var isQueued = false
     /// Provides the result in place of an exchange; `nil` if the task sends its request itself.
     private var source: Source?
     /// A Boolean value that indicates whether the source is a download.
@@ -146,6 +148,7 @@ struct TaskState: Sendable {
     mutating func resume(isAwaited: Bool = false) -> ResumeAction {
         isSuspended = false
         if case .created(let request, _) = phase {
+            guard !isQueued else { return .none }
             phase = .running
             if isAwaited, source != nil { awaiter = .coming }
             return .start(Start(request: request, isConfigured: isConfigured, source: source))
@@ -155,6 +158,22 @@ struct TaskState: Sendable {
 
     mutating func suspend() {
         isSuspended = true
+    }
+
+    /// Lets a queue resume the task, by ``leaveQueue()``.
+    ///
+    /// - Returns: `false` if it was resumed before, or is in a queue.
+    mutating func enterQueue() -> Bool {
+        guard case .created = phase, !isQueued else { return false }
+        (isQueued, isSuspended) = (true, false)
+        return true
+    }
+
+    /// Resumes the task when it is its turn. A suspension continues.
+    mutating func leaveQueue() -> Start? {
+        guard isQueued, case .created(let request, _) = phase else { return nil }
+        (isQueued, phase) = (false, .running)
+        return Start(request: request, isConfigured: isConfigured, source: source)
     }
 
     // MARK: In flight

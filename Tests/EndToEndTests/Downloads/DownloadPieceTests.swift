@@ -110,6 +110,45 @@ struct DownloadPieceTests {
         #expect(fixture.requests.count == 7)
     }
 
+    @Test(
+        "A server that accepts two of eight connections rejects few requests", .covers("D-317"), arguments: [429, 503])
+    func fewOfMany(status: Int) async throws {
+        let content = DownloadFixture.content(96 << 20)
+        let active = Mutex((now: 0, most: 0, rejected: 0))
+        let fixture = try DownloadFixture(0) { request, _ in
+            let isAccepted = active.withLock { active in
+                guard active.now < 2 else {
+                    active.rejected += 1
+                    return false
+                }
+                active = (active.now + 1, max(active.most, active.now + 1), active.rejected)
+                return true
+            }
+            guard isAccepted else { return MockResponse(statusCode: status) }
+            var response = MockResponse(file: content, eTag: DownloadFixture.tag, for: request)
+            let body = response.data
+            response.headers[.contentLength] = "\(body.count)"
+            response.writer = { writer in
+                writer.pause(for: .milliseconds(20))
+                // The client may send its next request as soon as it has the last bytes.
+                let result = Result { try writer.write(body.dropLast(1_000)) }
+                active.withLock { $0.now -= 1 }
+                try result.get()
+                try writer.write(body.suffix(1_000))
+            }
+            return response
+        }
+        let file = try await Self.download(fixture, connections: 8)
+        #expect(try fixture.fileHas(content))
+        #expect(file.restarts == 0)
+        let (_, most, rejected) = active.withLock { $0 }
+        #expect(most == 2)
+        #expect(rejected >= 1)
+        // Six at the beginning, and then one after 2, 4 and 8 pieces.
+        #expect(rejected <= 6 + 3)
+        #expect(fixture.requests.count == 12 + rejected)
+    }
+
     @Test("A file that changes between two pieces is downloaded again by one connection", .covers("D-31"))
     func changed() async throws {
         let new = DownloadFixture.content(1_000_000, seed: 7)

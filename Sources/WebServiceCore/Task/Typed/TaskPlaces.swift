@@ -1,0 +1,155 @@
+/// The tasks of a ``TaskQueue``, waiting or in flight.
+///
+/// Its lock is a leaf: no task is started, cancelled or released while it is held.
+final class TaskPlaces: Sendable {
+    private struct State {
+        /// The waiting places by their rank, the lowest first.
+        var waiting = AlarmQueue()
+        /// The places that have not been left.
+        var entries: [ObjectIdentifier: Entry] = [:]
+        var inFlight = 0
+        /// The number of places so far.
+        var count: UInt64 = 0
+    }
+
+    private struct Entry {
+        let place: TaskPlace
+        let number: UInt64
+        /// The token among the waiting places; `nil` if the task is in flight.
+        var token: AlarmQueue.Token?
+    }
+
+    private let maximum: Int
+    private let state = Mutex(State())
+
+    init(maximum: Int) {
+        self.maximum = maximum
+    }
+
+    /// Adds a task, unless it was resumed before, and starts it if it is its turn.
+    func add(_ task: SessionTask, _ priority: Request.Priority) {
+        guard task.enterQueue() else { return }
+        let place = TaskPlace(task, in: self)
+        let startsNow = state.withLock { state in
+            defer { state.count += 1 }
+            let startsNow = state.inFlight < maximum
+            if startsNow { state.inFlight += 1 }
+            let token = startsNow ? nil : state.waiting.add(at: priority.rank(state.count), place)
+            state.entries[place.id] = Entry(place: place, number: state.count, token: token)
+            return startsNow
+        }
+        // Another thread may have cancelled the task, or started and completed it.
+        guard task.attach(place) else { return leave(place.id) }
+        if startsNow { place.start() }
+    }
+
+    func setPriority(_ priority: Request.Priority, of id: ObjectIdentifier) {
+        state.withLock { state in
+            guard let entry = state.entries[id], let token = entry.token else { return }
+            state.waiting.remove(token)
+            state.entries[id]?.token = state.waiting.add(at: priority.rank(entry.number), entry.place)
+        }
+    }
+
+    /// Removes a place. If its task was in flight, the next one starts.
+    func leave(_ id: ObjectIdentifier) {
+        let (entry, next) = state.withLock { state -> (Entry?, (any AlarmTarget)?) in
+            let entry = state.entries.removeValue(forKey: id)
+            guard let entry else { return (nil, nil) }
+            if let token = entry.token {
+                state.waiting.remove(token)
+                return (entry, nil)
+            }
+            // Ranks are unique.
+            guard let rank = state.waiting.earliest, let next = state.waiting.takeDue(at: rank).first as? TaskPlace
+            else {
+                state.inFlight -= 1
+                return (entry, nil)
+            }
+            state.entries[next.id]?.token = nil
+            return (entry, next)
+        }
+        withExtendedLifetime(entry) {}
+        next?.ring()
+    }
+
+    func cancelAll() {
+        let entries = state.withLock { state in
+            let entries = state.entries
+            // No waiting task starts when those in flight are cancelled.
+            state.entries = entries.filter { $0.value.token == nil }
+            state.waiting = AlarmQueue()
+            return entries.values
+        }
+        for entry in entries { entry.place.cancel() }
+    }
+}
+
+extension Request.Priority {
+    /// The rank in a queue of a place with a number, before those with a higher rank.
+    fileprivate func rank(_ number: UInt64) -> UInt64 {
+        let level: UInt64 =
+            switch self {
+            case .high: 0
+            case .normal: 1
+            case .low: 2
+            }
+        return level << 62 | number
+    }
+}
+
+/// The place of one task in a ``TaskQueue``.
+///
+/// The task ends it when it has a result. No value is delivered before.
+final class TaskPlace: Prelude, AlarmTarget {
+    /// The identity of the task.
+    let id: ObjectIdentifier
+    /// The task; `nil` after the end, so that the task does not retain itself.
+    private let task: Mutex<SessionTask?>
+    private let places: TaskPlaces
+    /// The deadline of the code that added the task.
+    private let scope = DeadlineScope.current
+
+    init(_ task: SessionTask, in places: TaskPlaces) {
+        id = ObjectIdentifier(task)
+        self.task = Mutex(task)
+        self.places = places
+    }
+
+    /// Starts the task on the calling thread.
+    func start() {
+        guard let task = task.withLock({ $0 }), let start = task.shared.withLock({ $0.leaveQueue() }) else { return }
+        DeadlineScope.$current.withValue(scope) { task.start(start) }
+    }
+
+    /// Starts the task in the background, because it is its turn.
+    func ring() {
+        guard let clock = task.withLock({ $0?.context.clock }) else { return }
+        Task.detached(executorPreference: clock.executor) { self.start() }
+    }
+
+    func cancel() {
+        task.withLock { $0 }?.cancel()
+    }
+
+    func end() {
+        let task = task.withLock { $0.take() }
+        withExtendedLifetime(task) {}
+        places.leave(id)
+    }
+
+    func delivered() async {}
+}
+
+extension SessionTask {
+    /// Lets a queue resume the task. Ends a suspension.
+    ///
+    /// - Returns: `false` if it was resumed before, or is in a queue.
+    fileprivate func enterQueue() -> Bool {
+        shared.withLock { state in
+            guard state.enterQueue() else { return false }
+            _ = context.grantPermission()  // nothing is held back, because nothing was sent
+            return true
+        }
+    }
+}

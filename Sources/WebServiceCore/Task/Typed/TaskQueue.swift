@@ -1,0 +1,60 @@
+/// A queue of tasks, of which at most a number are in flight at the same time.
+///
+/// ```swift
+/// let queue = TaskQueue(maximumInFlight: 3)
+/// let tasks = urls.map { queue.add(service.GET($0).download(into: folder)) }
+/// ```
+/// - The queue resumes each task when it is its turn: those with a higher priority first, and those
+///   with the same priority in the order in which they were added. Awaiting or resuming a waiting
+///   task does not start it earlier.
+/// - A task is in flight until it has a result. Its handlers and asynchronous steps run afterwards,
+///   and may add further tasks and await them. A streamed response has its result when its head has
+///   arrived.
+/// - The state of a waiting task is `.suspended`. Its deadline begins when it is started. It is not
+///   among the exchanges of its service.
+/// - A waiting task that is cancelled leaves the queue.
+/// - The queue retains its tasks. When the queue is deallocated, all of them are cancelled, waiting
+///   or in flight. It must be retained for as long as its tasks are needed.
+/// - A task that is added in the closure of ``WebService/withDeadline(_:isolation:_:)`` belongs to
+///   its scope, and fails in its turn if the scope has ended.
+///
+/// All members may be used from any thread.
+public final class TaskQueue: Sendable {
+    private let places: TaskPlaces
+
+    /// Creates a queue.
+    ///
+    /// - Parameter maximumInFlight: The maximum number of tasks in flight. Values below 1 count as
+    ///   1.
+    public init(maximumInFlight: Int) {
+        places = TaskPlaces(maximum: max(1, maximumInFlight))
+    }
+
+    deinit {
+        places.cancelAll()
+    }
+
+    /// Adds a task, and starts it as ``TypedTask/resume()`` does if it is its turn.
+    ///
+    /// A task that was resumed before, also by another queue, is not added.
+    ///
+    /// - Parameters:
+    ///   - task: A task of any kind: a download, an upload, a request or a typed request.
+    ///   - priority: The priority in the queue. Defaults to `nil`, that of its request.
+    /// - Returns: The task.
+    @discardableResult
+    public func add<Value>(_ task: TypedTask<Value>, priority: Request.Priority? = nil) -> TypedTask<Value> {
+        places.add(task.task, priority ?? task.request.options.priority)
+        return task
+    }
+
+    /// Changes the priority of a waiting task. Has no effect on other tasks.
+    public func setPriority<Value>(_ priority: Request.Priority, of task: TypedTask<Value>) {
+        places.setPriority(priority, of: ObjectIdentifier(task.task))
+    }
+
+    /// Cancels all tasks, waiting or in flight. Tasks that are added later are not affected.
+    public func cancelAll() {
+        places.cancelAll()
+    }
+}

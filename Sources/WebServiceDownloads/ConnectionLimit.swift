@@ -1,0 +1,60 @@
+import WebServiceCore
+
+/// The number of concurrent requests that a server accepts, which a download finds out by trial.
+///
+/// A rejected request reduces it. Each of these requests that is complete then counts, and after a
+/// number of them, one more request is tried. If a trial is rejected, twice as many must be
+/// complete before the next one, so a server that accepts `n` at a time rejects few requests: the
+/// first ones beyond `n`, and then at most one for each doubling.
+struct ConnectionLimit: Sendable {
+    private(set) var value: Int
+    private var maximum: Int
+    /// The number of complete requests since the limit was changed.
+    private var completed = 0
+    /// The number of complete requests for each connection before the next trial.
+    private var patience = 1
+    /// A Boolean value that indicates whether the last change was an increase that has not been
+    /// confirmed.
+    private var isTrial = false
+    /// The instant before which no trial begins.
+    private var earliest: UInt64 = 0
+
+    init(_ maximum: Int) {
+        self.maximum = maximum
+        value = maximum
+    }
+
+    /// Takes the completion of a request, and increases the limit by one after enough of them.
+    mutating func complete(_ now: UInt64) {
+        completed += 1
+        guard completed >= value * patience, now >= earliest else { return }
+        if isTrial { patience = max(1, patience / 2) }
+        isTrial = value < maximum
+        if isTrial { value += 1 }
+        completed = 0
+    }
+
+    /// Takes the rejection of a request by the server.
+    ///
+    /// - Parameters:
+    ///   - active: The number of other requests in progress.
+    ///   - earliest: The instant before which no trial begins.
+    /// - Returns: Whether the request was a trial: the server accepts the others.
+    mutating func reject(active: Int, until earliest: UInt64) -> Bool {
+        defer { (isTrial, completed) = (false, 0) }
+        if isTrial {
+            value -= 1
+            patience = min(patience * 2, 1 << 16)
+        } else {
+            value = max(1, min(value, active))
+        }
+        self.earliest = max(self.earliest, earliest)
+        return isTrial
+    }
+
+    /// Reduces the maximum, because the server does not send pieces over further connections.
+    mutating func close(active: Int) {
+        value = max(1, min(value, active))
+        (maximum, isTrial) = (value, false)
+    }
+}
