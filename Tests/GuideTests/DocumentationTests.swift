@@ -32,11 +32,16 @@ struct DocumentationTests {
         }.filter { !$0.contains("/.build/") }.sorted()
     }
 
+    /// The pages that describe how to migrate from another library.
+    private static let migrations = [
+        "Documentation/Migrating-from-Alamofire.md", "Documentation/Migrating-from-URLSession.md",
+    ]
+
     /// The pages with snippets: those of the repository and the catalogs of the reference site.
     ///
     /// `scripts/test` builds and runs the program of `README.md`.
     private static let pages =
-        ["Guide.md", "Cookbook.md"]
+        ["Guide.md", "Cookbook.md"] + migrations
         + paths(below: "Sources", "md").filter { $0.contains(".docc/") }
 
     @Test("Every Swift snippet of a page is compiled and run, word for word", arguments: pages)
@@ -73,13 +78,15 @@ struct DocumentationTests {
 
     @Test(
         "Every relative link and every anchor of a page has a target",
-        arguments: ["Guide.md", "Cookbook.md", "Testing.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"])
+        arguments: ["Guide.md", "Cookbook.md", "Testing.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"]
+            + migrations)
     func links(page: String) throws {
+        let folder = page.split(separator: "/").dropLast().map { $0 + "/" }.joined()
         for match in try text(page).matches(of: /\]\(([^)]+)\)/) {
             let target = String(match.1)
             if target.contains("://") { continue }
             let parts = target.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            let file = parts[0].isEmpty ? page : parts[0]
+            let file = parts[0].isEmpty ? page : folder + parts[0]
             #expect(FileManager.default.fileExists(atPath: Self.root.appendingPathComponent(file).path), "\(target)")
             if parts.count > 1 {
                 #expect(try anchors(text(file)).contains(parts[1]), "\(target)")
