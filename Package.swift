@@ -85,6 +85,7 @@ let package = Package(
         .library(name: "WebServiceDownloads", targets: ["WebServiceDownloads"]),
         .library(name: "WebServiceMocking", targets: ["WebServiceMocking"]),
         .library(name: "WebServicePagination", targets: ["WebServicePagination"]),
+        .library(name: "WebServiceResilience", targets: ["WebServiceResilience"]),
         .library(name: "WebServiceTesting", targets: ["WebServiceTesting"]),
         .library(name: "WebServiceInspector", targets: ["WebServiceInspector"]),
         .executable(name: "brewery", targets: ["Brewery"]),
@@ -100,6 +101,7 @@ let package = Package(
             dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads"],
             swiftSettings: settings),
         .target(name: "WebServicePagination", dependencies: ["WebServiceCore"], swiftSettings: settings),
+        .target(name: "WebServiceResilience", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(
             name: "WebServiceTesting", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .target(
@@ -150,7 +152,7 @@ let package = Package(
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics",
                 "WebServiceDownloads",
-                "WebServiceMocking", "WebServicePagination", "TestSupport",
+                "WebServiceMocking", "WebServicePagination", "WebServiceResilience", "TestSupport",
             ],
             swiftSettings: settings),
         .testTarget(
@@ -181,6 +183,10 @@ let package = Package(
             dependencies: ["WebServiceCore", "WebServiceMocking", "WebServicePagination", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
+            name: "WebServiceResilienceTests",
+            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceResilience", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
             name: "WebServiceTestingTests",
             dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting", "TestSupport"],
             exclude: ["Cassettes"],
@@ -197,7 +203,8 @@ let package = Package(
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics",
                 "WebServiceDownloads",
-                "WebServiceInspector", "WebServiceMocking", "WebServicePagination", "WebServiceTesting",
+                "WebServiceInspector", "WebServiceMocking", "WebServicePagination", "WebServiceResilience",
+                "WebServiceTesting",
                 "TestSupport",
             ]
                 + curlDependency + sqliteDependency,
@@ -208,7 +215,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads",
-                "WebServiceMocking", "WebServicePagination", "TestSupport",
+                "WebServiceMocking", "WebServicePagination", "WebServiceResilience", "TestSupport",
             ]
                 + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings

@@ -9,14 +9,14 @@ public protocol RequestGroup {
 /// A provider that accepts only requests of some types: those of a group, or those of a list
 /// (``RestrictedProvider``).
 ///
-/// A request of another type fails with `WebServiceError/Code/requestNotAllowed` and is not sent.
+/// A request of another type fails with `WebServiceError.Code.requestNotAllowed` and is not sent.
 public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     let service: WebService
     private let allowed: Set<ObjectIdentifier>
 
     /// The handling of duplicates for calls that do not specify it.
     ///
-    /// Defaults to `DuplicateMode/allow`.
+    /// Defaults to `DuplicateMode.allow`.
     public var duplicates = DuplicateMode.allow
 
     /// The delegate that receives results. Held weakly.
@@ -74,7 +74,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
 
     /// Creates a task for a request whose value can come from its storage.
     ///
-    /// See `WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:configuring:)`.
+    /// See `WebService.perform(_:fetchPolicy:maximumAge:key:duplicates:configuring:)`.
     public func perform<Request: StorableRequest>(
         _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
@@ -124,9 +124,9 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
 
     /// Removes the stored value of a request.
     ///
-    /// See `WebService/deleteStored(_:)-(StorableRequest)`.
+    /// See `WebService.deleteStored(_:)`.
     ///
-    /// - Throws: `WebServiceError/Code/requestNotAllowed`, and the errors of the service.
+    /// - Throws: `WebServiceError.Code.requestNotAllowed`, and the errors of the service.
     public func deleteStored<Request: StorableRequest>(_ request: Request) async throws {
         if let error = notAllowed(Request.self) { throw error }
         try await service.deleteStored(request)

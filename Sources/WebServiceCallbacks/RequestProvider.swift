@@ -2,16 +2,16 @@ public import WebServiceCore
 
 /// A provider for requests of one type. It finds and cancels only requests of that type.
 ///
-/// ``swift
+/// ```swift
 /// let brewers: RequestProvider<BrewersRequest> = service.createProvider()
 /// let list = try await brewers.perform(.init(state: "ny")).value
-/// ``
+/// ```
 public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
     private let service: WebService
 
     /// The handling of duplicates for calls that do not specify it.
     ///
-    /// Defaults to `DuplicateMode/allow`.
+    /// Defaults to `DuplicateMode.allow`.
     public var duplicates = DuplicateMode.allow
 
     /// The delegate that receives results. Held weakly.
@@ -119,7 +119,7 @@ extension RequestProvider where Request: EmptyServiceRequest {
 extension RequestProvider where Request: StorableRequest {
     /// Creates a task for a request whose value can come from its storage.
     ///
-    /// See `WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:configuring:)`.
+    /// See `WebService.perform(_:fetchPolicy:maximumAge:key:duplicates:configuring:)`.
     public func perform(
         _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
@@ -164,7 +164,7 @@ extension RequestProvider where Request: StorableRequest {
 
     /// Removes the stored value of a request.
     ///
-    /// See `WebService/deleteStored(_:)-(StorableRequest)`.
+    /// See `WebService.deleteStored(_:)`.
     public func deleteStored(_ request: Request) async throws {
         try await service.deleteStored(request)
     }

@@ -2,7 +2,7 @@ public import WebServiceCore
 
 /// A facade of a service for one purpose. It hides the service and exposes selected requests.
 ///
-/// ``swift
+/// ```swift
 /// struct SiteProvider: ServiceProvider {
 ///     private let service: WebService
 ///
@@ -13,7 +13,7 @@ public import WebServiceCore
 ///     }
 /// }
 /// let provider = service.createProvider(SiteProvider.self)
-/// ``
+/// ```
 /// A provider retains its service.
 public protocol ServiceProvider: Sendable {
     /// Creates a provider for a service.

@@ -2,6 +2,7 @@ import Foundation
 import Observation
 import TestSupport
 import Testing
+import WebServiceResilience
 import WebServiceCallbacks
 import WebServiceCaching
 import WebServiceCore

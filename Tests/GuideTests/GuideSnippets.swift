@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceResilience
 import WebServiceCallbacks
 import WebServiceCaching
 public import WebServiceCore

@@ -57,6 +57,14 @@ public struct Next: Sendable {
     public func record(_ kind: Timeline.Kind, _ detail: String = "") {
         context.record(kind, detail)
     }
+
+    /// Adds an event that began at an instant of the clock and ends now.
+    package func record(_ kind: Timeline.Kind, _ detail: String, from start: UInt64) {
+        context.record(kind, detail, from: start)
+    }
+
+    /// The clock of the service.
+    package var clock: TaskClock { context.service.clock }
 }
 
 /// An interceptor that also decides whether a download continues after an error within a body.

@@ -182,7 +182,7 @@ extension Request {
     /// A Boolean value that indicates whether the body can be sent.
     ///
     /// `false` for a sequence that can be iterated only once and whose iteration has begun.
-    var canSendBody: Bool { content.streams.allSatisfy(\.canBeOpened) || parametersBelongInBody }
+    package var canSendBody: Bool { content.streams.allSatisfy(\.canBeOpened) || parametersBelongInBody }
 }
 
 extension WebServiceError.Code {

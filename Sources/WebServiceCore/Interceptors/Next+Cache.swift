@@ -2,9 +2,6 @@ package import Foundation
 
 /// What an HTTP cache needs to know about the exchange that it takes part in.
 extension Next {
-    /// The clock of the service.
-    package var clock: TaskClock { context.service.clock }
-
     /// A Boolean value that indicates whether the body is read while it arrives.
     package var isStreamed: Bool { context.isStreamed }
 

@@ -3,6 +3,7 @@ import Foundation
 import struct Synchronization.Atomic
 import TestSupport
 import Testing
+import WebServiceResilience
 import WebServiceMocking
 
 @testable import WebServiceCore

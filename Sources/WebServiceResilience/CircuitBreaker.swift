@@ -1,4 +1,5 @@
 import Foundation
+public import WebServiceCore
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -12,19 +13,19 @@ import FoundationNetworking
 /// Each key has a circuit. The key defaults to the origin of the URL.
 /// - A circuit is closed at first, and requests are sent. After ``maximumFailures`` consecutive
 ///   failures, it opens.
-/// - While a circuit is open, requests fail immediately with ``WebServiceError/Code/circuitOpen``.
+/// - While a circuit is open, requests fail immediately with `WebServiceError.Code.circuitOpen`.
 ///   ``WebServiceError/timeUntilTrial`` is the remaining time.
 /// - After ``openDuration``, the next request is sent as a trial. Until it ends, other requests
 ///   fail as before, with a remaining time of zero. If the trial succeeds, the circuit closes; if
 ///   it fails, the circuit is open again. If the trial is cancelled, the next request is the trial.
 ///
 /// Failures are the statuses 500, 502, 503 and 504, and the transport errors of
-/// ``RetryPolicy/defaultErrorCodes`` except `notConnectedToInternet`, unless `isFailure` defines
+/// `RetryPolicy.defaultErrorCodes` except `notConnectedToInternet`, unless `isFailure` defines
 /// them. Every other response is a success. Other errors, such as a cancellation, are neither. A
 /// request that was sent before the circuit opened does not affect it.
 ///
 /// After a retry policy in the list, each attempt counts; before it, each exchange. An open circuit
-/// is not retried. Each change of a circuit is recorded in the task's ``Timeline``. A circuit
+/// is not retried. Each change of a circuit is recorded in the task's `Timeline`. A circuit
 /// without a change for an hour and for ``openDuration`` may be closed to release its memory.
 /// Services that share an instance share its circuits. All members may be used from any thread.
 public final class CircuitBreaker: Interceptor {
@@ -61,9 +62,9 @@ public final class CircuitBreaker: Interceptor {
 
     /// Sends the request unless its circuit is open.
     ///
-    /// - Throws: ``WebServiceError/Code/circuitOpen``, or an error of `next`.
+    /// - Throws: `WebServiceError.Code.circuitOpen`, or an error of `next`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        let (key, clock) = (key(request), next.context.service.clock)
+        let (key, clock) = (key(request), next.clock)
         let version: Int
         switch update(key, clock.now, { $0.admit(at: clock.now) }) {
         case .sent(let admitted): version = admitted
@@ -183,7 +184,7 @@ extension WebServiceError {
     /// The time until a ``CircuitBreaker`` sends the next trial, when it refused the request.
     ///
     /// Zero while a trial is in flight; `nil` for errors with a code other than
-    /// ``Code/circuitOpen``.
+    /// `Code.circuitOpen`.
     public var timeUntilTrial: Duration? { (underlying as? OpenCircuit)?.timeUntilTrial }
 }
 

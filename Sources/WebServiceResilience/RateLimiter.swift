@@ -1,4 +1,5 @@
 import Foundation
+public import WebServiceCore
 
 /// An interceptor that limits how many requests are sent per duration.
 ///
@@ -10,9 +11,9 @@ import Foundation
 ///   request takes one token, or waits for one. Waiting requests of a key are sent in the order of
 ///   their arrival.
 /// - A cancelled request stops waiting immediately, without a token. Waiting counts toward the
-///   ``Request/Options/deadline`` of a request, and is recorded in the task's ``Timeline``.
+///   `Request.Options.deadline` of a request, and is recorded in the task's `Timeline`.
 /// - If ``maximumWaiting`` requests of a key already wait, the next one fails immediately with
-///   ``WebServiceError/Code/rateLimitExceeded``.
+///   `WebServiceError.Code.rateLimitExceeded`.
 /// - A `Retry-After` (RFC 9110, section 10.2.3) in a response with the status 429 or 503 holds back
 ///   all requests of the key for that duration, at most six hours.
 ///
@@ -59,11 +60,11 @@ public final class RateLimiter: Interceptor {
 
     /// Sends the request when the limit allows it.
     ///
-    /// - Throws: ``WebServiceError/Code/rateLimitExceeded``, or an error of `next`.
+    /// - Throws: `WebServiceError.Code.rateLimitExceeded`, or an error of `next`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        let (key, clock) = (key(request), next.context.service.clock)
+        let (key, clock) = (key(request), next.clock)
         let start = clock.now
-        if try await awaitToken(key, clock) { next.context.record(.wait, "for the rate limit", from: start) }
+        if try await awaitToken(key, clock) { next.record(.wait, "for the rate limit", from: start) }
         let response = try await next(request)
         if [429, 503].contains(response.status),
             let pause = response.header(.retryAfter).flatMap({ RetryAfter($0, now: clock.date) })

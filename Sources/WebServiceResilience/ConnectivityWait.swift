@@ -1,4 +1,5 @@
 import Foundation
+public import WebServiceCore
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -20,8 +21,8 @@ import FoundationNetworking
 /// offers no more on Linux. `isConnected` can provide another source.
 ///
 /// The routing table is read when a request fails, then after 0.25 seconds, and after pauses that
-/// double up to 4 seconds. Waiting counts toward the ``Request/Options/deadline``, stops
-/// immediately when the task is cancelled, and is recorded in the task's ``Timeline``. A body that
+/// double up to 4 seconds. Waiting counts toward the `Request.Options.deadline`, stops
+/// immediately when the task is cancelled, and is recorded in the task's `Timeline`. A body that
 /// can be read only once is not sent again.
 public struct ConnectivityWait: Interceptor {
     /// The longest duration of all waits for one request.
@@ -48,7 +49,7 @@ public struct ConnectivityWait: Interceptor {
 
     /// Sends the request, and sends it again after each wait.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        let clock = next.context.service.clock
+        let clock = next.clock
         let end = clock.now.addingSaturated(limit)
         while true {
             do {
@@ -78,7 +79,7 @@ public struct ConnectivityWait: Interceptor {
             try await clock.sleep(for: pause)
             pause = min(pause * 2, .seconds(4))
         } while !isConnected(address)
-        next.context.record(.wait, "for a network", from: start)
+        next.record(.wait, "for a network", from: start)
         return true
     }
 }

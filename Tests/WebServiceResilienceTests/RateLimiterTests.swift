@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import WebServiceCore
+@testable import WebServiceResilience
 
 @Suite("RateLimiter", .permit)
 struct RateLimiterTests {
