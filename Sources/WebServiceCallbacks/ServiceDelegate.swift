@@ -5,7 +5,7 @@ public protocol ServiceDelegate: AnyObject, Sendable {
     /// Notifies the delegate of a result. Called once per request, on the main actor.
     ///
     /// - Parameters:
-    ///   - response: The result; `ServiceResponse/convert(for:)` converts it to the output type
+    ///   - response: The result; `ServiceResponse.convert(for:)` converts it to the output type
     ///     of the request.
     ///   - request: The request.
     ///   - key: The key of the request; `nil` if it has none.

@@ -3,7 +3,7 @@ public import WebServiceCore
 /// Typed requests whose type is not known at compile time, such as the elements of a list of
 /// `any ServiceRequest`.
 ///
-/// `ServiceResponse/convert(to:)` and `ServiceResponse/convert(for:)` restore the type of the
+/// `ServiceResponse.convert(to:)` and `ServiceResponse.convert(for:)` restore the type of the
 /// value. A request of a known type uses the generic methods, which are preferred.
 extension WebService {
     /// Creates a task for a request of any type; see `perform(_:key:duplicates:)`.
