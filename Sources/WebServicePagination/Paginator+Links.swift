@@ -13,10 +13,10 @@ extension Paginator where Position == URL {
     /// interceptors and the body are retained; parameters in the URL are not, because the link
     /// contains its own.
     ///
-    /// A link is followed only to the ``Origin`` of the first request and to `origins`, so that the
+    /// A link is followed only to the `Origin` of the first request and to `origins`, so that the
     /// request's data is not sent elsewhere. A link to any other origin, or on a page that was
-    /// redirected to another origin, fails with ``WebServiceError/Code/linkRefused``. The
-    /// credentials of an ``Authentication`` are controlled by its own ``Authentication/origins``,
+    /// redirected to another origin, fails with `WebServiceError.Code.linkRefused`. The
+    /// credentials of an `Authentication` are controlled by its own `Authentication.origins`,
     /// not by this parameter.
     ///
     /// - Parameters:
@@ -25,11 +25,11 @@ extension Paginator where Position == URL {
     ///     Defaults to `next`.
     ///   - origins: The origins, in addition to that of the first request, that links may lead to.
     ///     The header fields of the request are sent there as well, except those of
-    ///     ``WebService/headers``.
+    ///     `WebService.headers`.
     ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the last.
     ///     Defaults to 10.
     ///   - items: Returns a task for a request; ``moveNext()`` rethrows its errors. A response read
-    ///     from a storage has no links and fails with ``WebServiceError/Code/linkRefused``.
+    ///     from a storage has no links and fails with `WebServiceError.Code.linkRefused`.
     public static func links(
         from request: Request, relation: String = "next", origins: Set<Origin> = [], maximumEmptyPages: Int = 10,
         items: @escaping @Sendable (_ request: Request) async throws -> TypedTask<[Item]>
@@ -61,7 +61,7 @@ extension Response {
     ///   - origins: The origins, in addition to that of the request, that links may lead to.
     ///     Defaults to none.
     /// - Returns: `nil` if there is no such link.
-    /// - Throws: ``WebServiceError/Code/linkRefused`` for a link to another origin, a link on a
+    /// - Throws: `WebServiceError.Code.linkRefused` for a link to another origin, a link on a
     ///   page that was redirected to another origin, and a response without header fields.
     public func pageLink(_ relation: String = "next", origins: Set<Origin> = []) throws -> URL? {
         let first = redirects.first ?? url

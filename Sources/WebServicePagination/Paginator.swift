@@ -15,7 +15,7 @@ import WebServiceCore
 /// Create one with ``offset(from:itemsPerPage:end:items:)``,
 /// ``pageNumber(from:itemsPerPage:end:items:)``, ``cursor(maximumEmptyPages:page:)``,
 /// ``links(from:relation:origins:maximumEmptyPages:items:)``, or with
-/// ``WebService/pages(of:maximumEmptyPages:performing:)`` for a ``PagedRequest``.
+/// `WebService.pages(of:maximumEmptyPages:performing:)` for a ``PagedRequest``.
 /// - No page is requested before it is needed. Every page is returned once, in order; concurrent
 ///   calls of ``moveNext()`` are serialized.
 /// - An error or a cancellation leaves the position unchanged: the next call requests the same page
@@ -23,11 +23,11 @@ import WebServiceCore
 /// - ``reset(to:)-(Position?)`` makes the paginator usable again in any state.
 /// - The list ends with a page without a next position and, for offsets and page numbers, also
 ///   after ``Page/total`` items.
-/// - A next page that has been visited before fails with ``WebServiceError/Code/repeatedCursor``
+/// - A next page that has been visited before fails with `WebServiceError.Code.repeatedCursor`
 ///   and is not requested again until a reset. For this purpose, every cursor or link is retained
 ///   until then.
 /// - An empty page with a next position is returned like any other page, but too many consecutive
-///   ones fail with ``WebServiceError/Code/tooManyEmptyPages``.
+///   ones fail with `WebServiceError.Code.tooManyEmptyPages`.
 /// - ``state`` can be saved and restored.
 ///
 /// All members may be used from any thread.
@@ -95,9 +95,9 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
 
     /// Returns the next page, or `nil` at the end.
     ///
-    /// - Throws: The error of the request for the page; ``WebServiceError/Code/repeatedCursor``,
-    ///   ``WebServiceError/Code/tooManyEmptyPages``, ``WebServiceError/Code/pageOutOfRange``,
-    ///   ``WebServiceError/Code/linkRefused``; `URLError.cancelled` if the Swift task is cancelled
+    /// - Throws: The error of the request for the page; `WebServiceError.Code.repeatedCursor`,
+    ///   `WebServiceError.Code.tooManyEmptyPages`, `WebServiceError.Code.pageOutOfRange`,
+    ///   `WebServiceError.Code.linkRefused`; `URLError.cancelled` if the Swift task is cancelled
     ///   or the paginator is reset in the meantime.
     public func moveNext() async throws -> Page<Item, Position>? {
         let turn = turns.enter()

@@ -9,7 +9,7 @@ final class Turns: Sendable {
     /// The members. The first one may proceed.
     private let queue = Mutex<[Turn]>([])
 
-    /// Appends a member to the queue. The caller must call ``leave(_:)`` in every case.
+    /// Appends a member to the queue. The caller must call `leave(_:)` in every case.
     func enter() -> Turn {
         let turn = Turn()
         let isFirst = queue.withLock { queue in

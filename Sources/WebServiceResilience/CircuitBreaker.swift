@@ -14,7 +14,7 @@ import FoundationNetworking
 /// - A circuit is closed at first, and requests are sent. After ``maximumFailures`` consecutive
 ///   failures, it opens.
 /// - While a circuit is open, requests fail immediately with `WebServiceError.Code.circuitOpen`.
-///   ``WebServiceError/timeUntilTrial`` is the remaining time.
+///   `WebServiceError.timeUntilTrial` is the remaining time.
 /// - After ``openDuration``, the next request is sent as a trial. Until it ends, other requests
 ///   fail as before, with a remaining time of zero. If the trial succeeds, the circuit closes; if
 ///   it fails, the circuit is open again. If the trial is cancelled, the next request is the trial.
@@ -215,6 +215,6 @@ extension Timeline.Kind {
 
 extension WebServiceError.Code {
     /// A request that was not sent, because a ``CircuitBreaker`` is open.
-    /// ``WebServiceError/timeUntilTrial`` is the time until the next trial.
+    /// `WebServiceError.timeUntilTrial` is the time until the next trial.
     public static let circuitOpen = WebServiceError.Code("circuitOpen")
 }
