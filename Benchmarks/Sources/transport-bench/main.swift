@@ -94,10 +94,13 @@ do {
                 }
                 let start = endpoint.isSecure ? endpoint.name + ", " : ""
                 print(report.add("\(start)\(answer.name), \(inFlight) in flight", variants.map(\.name), samples))
+                // A run that is ended later has written what it measured.
+                if let file = option("--write") {
+                    try report.text.write(toFile: file, atomically: true, encoding: .utf8)
+                }
             }
         }
     }
-    if let file = option("--write") { try report.text.write(toFile: file, atomically: true, encoding: .utf8) }
 } catch {
     FileHandle.standardError.write(Data("transport-bench: \(error)\n".utf8))
     exit(1)
