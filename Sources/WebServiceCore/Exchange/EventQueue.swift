@@ -46,9 +46,12 @@ struct EventQueue {
 
     mutating func receive(_ head: ResponseHead, at instant: UInt64) -> Bool {
         guard !hasHead, !hasEnded else { return false }
-        if head.status < 200 { return add(.interimHeadReceived(head), at: instant) }
         hasHead = true
         return add(.headReceived(head), at: instant)
+    }
+
+    mutating func receive(interim head: ResponseHead, at instant: UInt64) -> Bool {
+        hasHead || hasEnded ? false : add(.interimHeadReceived(head), at: instant)
     }
 
     mutating func end(

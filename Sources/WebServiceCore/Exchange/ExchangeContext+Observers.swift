@@ -58,6 +58,13 @@ extension ExchangeContext {
         deliverInBackground(state.withLock { $0.record.attemptIsOpen && $0.queue?.receive(head, at: now) == true })
     }
 
+    /// Records an interim head of that response. Called on the threads of sessions.
+    func report(interim head: ResponseHead) {
+        let now = clock.now
+        deliverInBackground(
+            state.withLock { $0.record.attemptIsOpen && $0.queue?.receive(interim: head, at: now) == true })
+    }
+
     /// Records bytes of a body that no result contains. Called on the threads of sessions.
     func reportBody(_ bytes: Data) {
         let now = clock.now

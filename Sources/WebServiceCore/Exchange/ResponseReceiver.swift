@@ -231,7 +231,7 @@ package final class ResponseReceiver: BodyReceiver {
     package var mayPause: Bool { options.bufferSize != nil }
 
     package func didReceive(interim head: ResponseHead) {
-        if options.isObserved { context?.report(head) }
+        if options.isObserved { context?.report(interim: head) }
     }
 
     package func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {

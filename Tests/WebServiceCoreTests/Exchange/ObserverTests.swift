@@ -50,6 +50,20 @@ struct ObserverTests {
         #expect(end.metrics.responseTime == .seconds(2))
     }
 
+    @Test("The head of a final response is no interim head, whatever its status", arguments: [0, 103])
+    func finalHead(_ status: Int) async throws {
+        let session = HandSession()
+        service(session).GET("/x").response { _, _ in }.resume()
+        let url = try #require(URL(string: "https://h/v1/x"))
+        let response =
+            status == 0
+            ? URLResponse(url: url, mimeType: nil, expectedContentLength: 0, textEncodingName: nil)
+            : try #require(HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: nil))
+        await session.exchanges.wait()[0].completion(Data(), response, nil)
+        let heads = await recorder.ended().filter { $0.hasPrefix("interim") || $0.hasPrefix("head") }
+        #expect(heads == ["head \(status)"])
+    }
+
     @Test("The bytes of a body that fails are an event before the end of the attempt", .covers("L-330"))
     func partialBody() async throws {
         let task = service(session).GET("/x").data().resume()
