@@ -4,7 +4,7 @@ import WebServiceCore
 extension ResponseCache {
     /// A stored response in the list of a cache.
     public struct Entry: Sendable, Hashable {
-        /// The URL, or what the closure `urlKey` of the cache returns for it.
+        /// The URL, or the key that the cache's `urlKey` returns for it.
         public let url: String
         /// The account of the request; `nil` for no account.
         public let account: String?

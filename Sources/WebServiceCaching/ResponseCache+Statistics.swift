@@ -11,7 +11,7 @@ extension ResponseCache {
         public internal(set) var hits = 0
         /// The number of requests with a stored response that the server validated.
         public internal(set) var revalidations = 0
-        /// The number of requests with a response of the server, or without a response.
+        /// The number of requests with a new response from the server, or without a response.
         public internal(set) var misses = 0
         /// The number of responses that were stored, including those that were updated by a
         /// validation.

@@ -135,7 +135,9 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     /// - Returns: `nil` if the type is accepted.
     private func notAllowed(_ type: any ServiceRequest.Type) -> WebServiceError? {
         guard !canUseRequest(type: type) else { return nil }
-        return WebServiceError(.requestNotAllowed, "the provider does not allow requests of type \(type)")
+        return WebServiceError(
+            .requestNotAllowed,
+            "the provider does not allow requests of type \(type); add the type to its requestTypes")
     }
 
     /// - Returns: `nil` if the type is accepted.

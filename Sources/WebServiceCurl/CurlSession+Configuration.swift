@@ -60,9 +60,9 @@ extension CurlSession {
         /// and port of their URLs.
         ///
         /// The URL still defines the `Host` field, and whether TLS is used. The proxy configuration
-        /// has no effect. Each request uses a connection of its own, because libcurl does not
-        /// report which of several connections to one path it has selected. At most 107 bytes (103
-        /// on Darwin). Defaults to `nil`.
+        /// has no effect. Each request uses a separate connection, because libcurl does not report
+        /// which of several connections to one path it has selected. At most 107 bytes (103 on
+        /// Darwin). Defaults to `nil`.
         public var unixSocketPath: String?
 
         /// The IP addresses of hosts, by host and port, such as `"api.example.com:443"`.
@@ -75,12 +75,12 @@ extension CurlSession {
         /// Looks up the IP addresses of a host before each request, instead of the system.
         ///
         /// The closure receives the host in lower case and the port, and returns the addresses to
-        /// try in turn, or `nil` to let the system look the host up. An error that it throws is
-        /// that of the request. URL, `Host` field and certificate check are unchanged. It is called
-        /// concurrently, on threads of the package that it may block, but not for IP addresses, for
-        /// hosts in ``addresses``, for a Unix domain socket and with a proxy of the configuration.
-        /// An existing connection to the host is reused, whatever the closure returns. The deadline
-        /// of the request limits the wait. Defaults to `nil`.
+        /// try in turn, or `nil` to let the system look the host up. An error that it throws fails
+        /// the request. URL, `Host` field and certificate check are unchanged. It is called
+        /// concurrently, on threads of the package that it may block. It is not called for IP
+        /// addresses, for hosts in ``addresses``, for a Unix domain socket, or if the configuration
+        /// specifies a proxy. An existing connection to the host is reused, whatever the closure
+        /// returns. The deadline of the request limits the wait. Defaults to `nil`.
         public var resolver: (@Sendable (_ host: String, _ port: Int) async throws -> [String]?)?
 
         /// The URL of the server that looks names up over HTTPS (RFC 8484), such as
@@ -115,9 +115,9 @@ extension CurlSession {
         /// `"api.example.com"` is one host, on every port. `"*.example.com"` is every subdomain of
         /// `example.com` at any depth, without `example.com` itself. An exact name takes
         /// precedence, then the longest one. An IP address is a name as well; an IPv6 address is in
-        /// brackets. A redirect is sent according to the configuration of its own host. Has no
-        /// effect on the connection to a proxy, but on that through its tunnel. Defaults to an
-        /// empty dictionary.
+        /// brackets. A redirect is sent according to the configuration of its own host. Applies to
+        /// the connection through the tunnel of a proxy, but not to the connection to the proxy.
+        /// Defaults to an empty dictionary.
         public var hostTLS: [String: TLS] = [:]
 
         /// A Boolean value that indicates whether the metrics of a request contain the certificates
@@ -158,8 +158,8 @@ extension CurlSession {
         /// As ``negotiated`` over TLS, and HTTP/2 without negotiation for `http` URLs (RFC 9113,
         /// section 3.3).
         ///
-        /// Before libcurl 8.0, which cannot reuse such a connection, each request uses one of its
-        /// own. All `http` servers must support HTTP/2. Exchanges that may pause use HTTP/1.1
+        /// Before libcurl 8.0, which cannot reuse such a connection, each request uses a separate
+        /// one. All `http` servers must support HTTP/2. Exchanges that may pause use HTTP/1.1
         /// nevertheless: streams, downloads, streamed request bodies and requests with
         /// `expectsContinue`.
         case priorKnowledge
@@ -217,7 +217,8 @@ extension CurlSession.Configuration {
             guard let origin = Origin("https://" + key), case let name = "\(origin.host):\(origin.port)",
                 name == key.asciiLowercased(), origin.host.first != "["
             else {
-                throw WebServiceError(.curl, "a key of the configured addresses is not a host name and a port")
+                throw WebServiceError(
+                    .curl, "a key of 'addresses' is not a host name and a port; use 'api.example.com:443'")
             }
             entries[name] = try Self.resolution(of: name, addresses, "the configured addresses")
         }

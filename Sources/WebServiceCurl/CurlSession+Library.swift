@@ -50,7 +50,9 @@ extension CurlSession {
         /// - Throws: `WebServiceError.Code.curl`.
         static func check(version: UInt32) throws(WebServiceError) {
             guard version >= 0x075000 else {
-                throw WebServiceError(.curl, "libcurl \(version >> 16).\(version >> 8 & 0xFF) is older than 7.80")
+                throw WebServiceError(
+                    .curl,
+                    "libcurl \(version >> 16).\(version >> 8 & 0xFF) is older than 7.80; install a newer version")
             }
         }
     }

@@ -29,10 +29,9 @@ extension CurlSession {
         ///
         /// The closure is called once for each request that the session sends, retries and
         /// redirects included, concurrently, on threads of the package that it may block. An error
-        /// that it throws is that of the request, and so is a proxy that cannot be used. The
-        /// deadline of the request limits the wait; closing the session does not wait, and the
-        /// request then fails. Requests with other credentials for the same proxy use connections
-        /// of their own.
+        /// that it throws, or a proxy that cannot be used, fails the request. The deadline of the
+        /// request limits the wait; closing the session does not wait, and the request then fails.
+        /// Requests with other credentials for the same proxy use separate connections.
         case perRequest(@Sendable (_ url: URL) async throws -> Proxy)
     }
 }

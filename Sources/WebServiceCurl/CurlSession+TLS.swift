@@ -5,7 +5,7 @@ extension CurlSession {
     /// are always verified.
     ///
     /// The session reads and checks all files when it is created. It cannot be created if one is
-    /// missing or has another format than described.
+    /// missing or has a format other than the one described.
     public struct TLS: Sendable {
         /// The path of a PEM or DER file with the trusted certificates.
         ///

@@ -30,14 +30,14 @@ import FoundationNetworking
 ///   corrupt or truncated body fails with `URLError.cannotDecodeContentData`; brotli and deflate
 ///   without the zlib format have no checksum, so damage that results in a valid body is not
 ///   detected. A body with another coding, or with several, fails with the same error, whose
-///   description names the coding, also if the request asks for it. Header fields are delivered as
+///   description names the coding, also if the request accepts it. Header fields are delivered as
 ///   received.
-/// - Errors: transport errors are `URLError`s, as listed in the Guide. An oversized header or body
-///   fails with `WebServiceError.Code.responseTooLarge`, a response with contradictory framing (RFC
-///   9112, section 6.3) with `URLError.badServerResponse`, and an incomplete response with
-///   `URLError.networkConnectionLost`. A body without a length, received over TLS, is incomplete
-///   without the server's `close_notify` (RFC 8446, section 6.1); this is detected if libcurl uses
-///   OpenSSL.
+/// - Errors: transport errors are `URLError`s, as <doc:ErrorsOfCurlSession> lists them. An
+///   oversized header or body fails with `WebServiceError.Code.responseTooLarge`, a response with
+///   contradictory framing (RFC 9112, section 6.3) with `URLError.badServerResponse`, and an
+///   incomplete response with `URLError.networkConnectionLost`. A body without a length, received
+///   over TLS, is incomplete without the server's `close_notify` (RFC 8446, section 6.1); this is
+///   detected if libcurl uses OpenSSL.
 /// - Threads: one per loop (``Configuration/loops``), regardless of the number of requests. libcurl
 ///   looks names up on threads that end with the lookup. Handlers of a service and completions of
 ///   `dataTask(request:completion:)` do not run on a loop's thread.
@@ -58,9 +58,9 @@ public final class CurlSession: UploadingSession {
     ///
     /// - Throws: `WebServiceError.Code.curl` if the system provides no thread or no descriptor, if
     ///   libcurl is older than 7.80 or rejects the configuration, or if a string cannot be passed
-    ///   to libcurl: a user agent with control characters, an empty proxy URL, a path that
-    ///   contains NUL. The same if a file of certificates or keys is missing, damaged or encrypted
-    ///   with another password.
+    ///   to libcurl: a user agent with control characters, an empty proxy URL, a path that contains
+    ///   NUL. Also if a file of certificates or keys is missing, damaged or encrypted with another
+    ///   password.
     public convenience init(configuration: Configuration = Configuration()) throws {
         try self.init(configuration: configuration, timekeeper: nil)
     }

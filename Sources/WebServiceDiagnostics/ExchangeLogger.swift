@@ -21,7 +21,7 @@ import FoundationNetworking
 ///
 /// Each entry is one call of the output, on any thread. Secrets are redacted. Control characters
 /// are escaped, so that no request or response can forge a log line or send control sequences to
-/// the terminal. Nothing is changed.
+/// the terminal. Requests and responses are not changed.
 public struct ExchangeLogger: Observer {
     private let level: LogEntry.Level
     private let redaction: Redaction

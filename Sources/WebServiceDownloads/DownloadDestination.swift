@@ -11,7 +11,7 @@ struct DownloadDestination: Sendable, Equatable {
     init(file: URL) throws(WebServiceError) {
         let name = file.lastPathComponent
         guard !["", "/", ".", ".."].contains(name), !file.hasDirectoryPath else {
-            throw WebServiceError(.download, "the destination of a download must be the URL of a file")
+            throw WebServiceError(.download, "the destination of a download must be a file URL that names a file")
         }
         try self.init(folder: file.deletingLastPathComponent(), name: name)
     }
@@ -21,7 +21,7 @@ struct DownloadDestination: Sendable, Equatable {
         let isLocal = folder.isFileURL && [nil, "", "localhost"].contains(folder.host(percentEncoded: false))
         let path = folder.absoluteURL.path
         guard isLocal, path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0), !name.utf8.contains(0) else {
-            throw WebServiceError(.download, "the destination of a download must be local")
+            throw WebServiceError(.download, "the destination of a download must be a local file URL")
         }
         self.folder = path
         self.name = name

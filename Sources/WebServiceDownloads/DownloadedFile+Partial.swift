@@ -33,9 +33,9 @@ extension DownloadedFile {
 
         /// Returns the partial files in a folder, the oldest first.
         ///
-        /// Only regular files of the user are listed that are empty or have the state that a
-        /// download stores beside them. A symbolic link and a file that only has such a name are
-        /// not. Subfolders are not searched. If the folder does not exist, there are none.
+        /// A regular file of the user is listed if it is empty or has the state that a download
+        /// stores beside it. Symbolic links, and other files with such a name, are not listed.
+        /// Subfolders are not searched. If the folder does not exist, there are none.
         ///
         /// - Throws: `WebServiceError.Code.download` if the folder cannot be read.
         public static func list(in folder: URL) async throws -> [Partial] {
@@ -112,7 +112,9 @@ extension DownloadedFile.Partial {
             throw WebServiceError(.downloadInProgress, "the download of the partial file is in progress")
         case .unsupported:
             throw WebServiceError(
-                .download, "the file system does not support locks, so the partial file may belong to a download")
+                .download,
+                "the file system does not support locks, so the partial file may belong to a download; remove it with "
+                    + "FileManager if none is in progress")
         }
         // The lock protects the file only if it still has its name.
         guard try file.status() == status, try folder.status(of: names.part) == status else {

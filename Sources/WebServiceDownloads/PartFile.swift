@@ -27,7 +27,7 @@ final class PartFile: Sendable {
         do {
             guard let folder = try destination.openFolder() else {
                 throw WebServiceError(
-                    .download, "the folder of the destination does not exist; createsFolders creates it")
+                    .download, "the folder of the destination does not exist; create it or set createsFolders")
             }
             if let status = try folder.status(of: destination.name) {
                 guard replaces else { throw WebServiceError.destinationExists }
@@ -57,7 +57,9 @@ final class PartFile: Sendable {
         for _ in 0..<256 {
             let file = try folder.openFile(names.part, isNew: false)
             let status = try file.status()
-            guard status.isRegular else { throw WebServiceError(.download, "the partial file is not a file") }
+            guard status.isRegular else {
+                throw WebServiceError(.download, "the partial file is not a regular file; remove it")
+            }
             guard try file.isOwned() else { return nil }
             switch try file.lock() {
             case .taken: break
@@ -121,7 +123,9 @@ final class PartFile: Sendable {
     func reserve(_ count: Int64) throws(WebServiceError) {
         guard let available = file.availableBytes(), count > available else { return }
         throw SystemFailure.noSpace("statvfs").error(
-            .download, "\(count) bytes are needed and \(available) are available")
+            .download,
+            "the file system has too little space: \(count) bytes are needed and \(available) are available; "
+                + "free some space")
     }
 
     /// Writes bytes at an offset.
@@ -232,7 +236,8 @@ final class PartFile: Sendable {
 
 extension WebServiceError {
     static let destinationExists = WebServiceError(
-        .download, "a file exists at the destination", underlying: POSIXError(.EEXIST))
+        .download, "a file exists at the destination; remove it, choose another name, or pass existing: .replace",
+        underlying: POSIXError(.EEXIST))
 
     /// A Boolean value that indicates whether another file, or another download, has the name.
     var isConflict: Bool { code == .downloadInProgress || (underlying as? POSIXError)?.code == .EEXIST }

@@ -79,8 +79,8 @@ extension SessionTask {
     ///
     /// Without `name`, no file is replaced, because a server could choose which one:
     /// ``DownloadedFile/Existing/resume``, the default, then has the effect of
-    /// ``DownloadedFile/Existing/addNumber``. So has ``DownloadedFile/Existing/replace``, but it
-    /// discards the bytes of an interrupted download of the same URL.
+    /// ``DownloadedFile/Existing/addNumber``. ``DownloadedFile/Existing/replace`` has the same
+    /// effect, and discards the bytes of an interrupted download of the same URL.
     ///
     /// - Parameters:
     ///   - folder: The URL of the folder.
@@ -113,10 +113,10 @@ extension SessionTask {
                 synchronizes: synchronizes, ignoresQuery: ignoresQuery))
     }
 
-    /// Replaces the request of the task with a transfer that sends requests of its own.
+    /// Replaces the request of the task with a transfer that sends its own requests.
     ///
     /// Its ``DownloadTransfer`` reads the bytes and the state that an earlier download left
-    /// (``PartFile``). ``DownloadPlan`` decides whether the request asks for the remaining bytes.
+    /// (``PartFile``). ``DownloadPlan`` determines whether the request is for the remaining bytes.
     private func download(_ options: DownloadOptions) -> TypedTask<DownloadedFile> {
         perform { work in
             var transfer = try DownloadTransfer(work, options)

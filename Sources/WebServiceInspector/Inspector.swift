@@ -49,8 +49,8 @@ public final class Inspector: Sendable {
     ///   - port: The port of the page. Defaults to 0: any free port.
     ///   - showsBinaryBodies: Whether the page shows the bytes of bodies in which secrets cannot be
     ///     recognized. Those bodies are not redacted. Defaults to `false`.
-    /// - Throws: `WebServiceError` with the code `mockServer` if the server cannot be started, for
-    ///   example because the port is in use.
+    /// - Throws: `WebServiceError` with the code `portUnavailable` if the port is in use, and
+    ///   `mockServer` if the server cannot be started for another reason.
     public convenience init(
         maximumExchanges: Int = 1000, bodyLimit: Int = 1 << 20, memoryLimit: Int = 64 << 20,
         redaction: Redaction = .standard, port: UInt16 = 0, showsBinaryBodies: Bool = false

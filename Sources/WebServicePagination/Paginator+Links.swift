@@ -37,7 +37,7 @@ extension Paginator where Position == URL {
         let allowed = origins.union([request.url.flatMap(Origin.init)].compactMap(\.self))
         return Paginator(maximumEmptyPages: maximumEmptyPages) { position in
             if let position, !allowed(position) {
-                throw Response.refused("the next page is at an origin other than the allowed ones", nil)
+                throw Response.refused(Response.otherOrigin, nil)
             }
             let task = try await items(position.map(request.following) ?? request)
             let found = try await task.value
@@ -68,7 +68,7 @@ extension Response {
         let allowed = origins.union([first.flatMap(Origin.init)].compactMap(\.self))
         guard let next = try pageLink(relation, allowed) else { return nil }
         guard allowed(next) else {
-            throw Self.refused("the next page is at an origin other than the allowed ones", self)
+            throw Self.refused(Self.otherOrigin, self)
         }
         return next
     }
@@ -77,13 +77,17 @@ extension Response {
         guard let url else { throw Self.refused("a response without header fields has no links", self) }
         guard let link = link(relation) else { return nil }
         guard allowed(url) else {
-            throw Self.refused("the page with the link was redirected to another origin", self)
+            throw Self.refused(
+                "the page with the link was redirected to another origin; add it to origins if it is trusted", self)
         }
         guard let target = URL(string: link.target) else {
             throw Self.refused("the link to the next page is not a valid URL", self)
         }
         return target
     }
+
+    fileprivate static let otherOrigin =
+        "the next page is at an origin that is not allowed; add it to origins if it is trusted"
 
     fileprivate static func refused(_ message: String, _ response: Response?) -> WebServiceError {
         WebServiceError(.linkRefused, message, response: response)

@@ -52,7 +52,8 @@ extension Paginator {
             } else {
                 guard emptyPages < maximumEmptyPages else {
                     throw WebServiceError(
-                        .tooManyEmptyPages, "more than \(maximumEmptyPages) consecutive empty pages",
+                        .tooManyEmptyPages,
+                        "more than \(maximumEmptyPages) consecutive empty pages; increase maximumEmptyPages",
                         response: page.response)
                 }
                 emptyPages += 1

@@ -173,7 +173,8 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         try shared.withLock { shared in
             if shared.saved.isAtEnd { return nil }
             if shared.saved.isRepeated {
-                throw WebServiceError(.repeatedCursor, "the next page has been visited before")
+                throw WebServiceError(
+                    .repeatedCursor, "the next page has been visited before; check the cursor that the page contains")
             }
             if isAwaited { shared.flight?.isAwaited = true }
             if let flight = shared.flight { return flight }

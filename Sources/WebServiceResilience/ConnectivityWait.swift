@@ -10,15 +10,15 @@ import FoundationNetworking
 /// ```swift
 /// service.interceptors = [.retry(), .waitForConnectivity(within: .seconds(120))]
 /// ```
-/// A request that fails because the host could not be found or connected to is sent again, with any
-/// method, because none of its bytes were sent. This happens only if the device has no network at
-/// that time, and as soon as it has one. Otherwise, and when ``limit`` has passed, the error is
-/// that of the transport.
+/// If a request fails because the host could not be found or connected to, and the device has no
+/// network at that time, the request is sent again as soon as there is a network. This applies to
+/// every method, because none of its bytes were sent. Otherwise, and when ``limit`` has passed, the
+/// request fails with the error of the transport.
 ///
 /// By default, the device has a network if the routing table of the system contains a route to the
 /// host or, for a host name, to a public address. This is determined without sending anything: a
-/// route does not imply that the host, the name server or the internet can be reached. The system
-/// offers no more on Linux. `isConnected` can provide another source.
+/// route does not imply that the host, the name server or the internet can be reached. Linux offers
+/// no better source. `isConnected` can provide another source.
 ///
 /// The routing table is read when a request fails, then after 0.25 seconds, and after pauses that
 /// double up to 4 seconds. Waiting counts toward the `Request.Options.deadline`, stops

@@ -1,7 +1,7 @@
 import Foundation
 public import WebServiceCore
 
-/// An interceptor that limits how many requests are sent per duration.
+/// An interceptor that limits the rate at which requests are sent.
 ///
 /// ```swift
 /// service.interceptors = [.retry(), .rateLimit(10, per: .seconds(1))]
@@ -89,7 +89,9 @@ public final class RateLimiter: Interceptor {
         switch update(key, clock.now, { $0.enter(request, maximumWaiting, clock.now) }) {
         case .sent: return false
         case .refused:
-            throw WebServiceError(.rateLimitExceeded, "\(maximumWaiting) requests already wait for the rate limit")
+            throw WebServiceError(
+                .rateLimitExceeded,
+                "\(maximumWaiting) requests already wait for the rate limit; send fewer or increase maximumWaiting")
         case .first: break
         case .waits: try await awaitTurn(request, key, clock)
         }

@@ -122,12 +122,13 @@ public final class SQLiteStorage: ResponseStorage {
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         let (key, limits) = (key.bytes, limits)
         guard let record = Record(entry, for: key) else {
-            throw WebServiceError(.storage, "a database stores only bytes, and the entry is a live value")
+            throw WebServiceError(.storage, "a database stores only bytes; use a MemoryStorage for other values")
         }
         let size = key.count + record.data.count
         guard size <= limits.bytes ?? .max, limits.count ?? .max >= 1 else {
             throw WebServiceError(
-                .entryTooLarge, "an entry of \(size) bytes exceeds the limits of the database")
+                .entryTooLarge,
+                "an entry of \(size) bytes exceeds the limits of the database; increase maximumBytes or maximumCount")
         }
         if durability == .process, size <= Self.mostBytesAtOnce,
             connections.now(connections.writer, { try $0.writeWithinBudget(record, for: key, limits) ? true : nil })
@@ -167,7 +168,7 @@ public final class SQLiteStorage: ResponseStorage {
 
     /// Returns descriptions of entries, in the order of the bytes of their keys.
     ///
-    /// Damage of the data of an entry is not detected.
+    /// Damage to an entry's data is not detected.
     ///
     /// - Throws: `WebServiceError.Code.storage` if the database cannot be read or is busy for one
     ///   minute.

@@ -50,7 +50,7 @@ extension CassetteSession {
 
 /// The error of ``WebServiceMocking/CassetteSession/current`` without the trait.
 struct MissingCassette: Error, CustomStringConvertible {
-    var description: String { "the current test has no trait .cassette" }
+    var description: String { "the current test has no trait .cassette; add @Test(.cassette(…))" }
 }
 
 extension Trait where Self == CassetteTrait {

@@ -16,5 +16,5 @@ extension MockService {
 
 /// The error of ``WebServiceMocking/MockService/current`` without the trait.
 struct MissingMockService: Error, CustomStringConvertible {
-    var description: String { "the current test has no trait .mockService" }
+    var description: String { "the current test has no trait .mockService; add @Test(.mockService)" }
 }

@@ -90,7 +90,9 @@ struct RateLimiterTests {
         for path in ["a", "b"] { _ = await start(path, service, limiter, session) }
         let error = await #expect(throws: WebServiceError.self) { try await service.GET("c").data().value }
         #expect(error?.code == .rateLimitExceeded)
-        #expect(error?.message == "1 requests already wait for the rate limit")
+        #expect(
+            error?.message
+                == "1 requests already wait for the rate limit; send fewer or increase maximumWaiting")
         clock.advance(by: .seconds(1))
         await session.exchanges.wait(for: 2)
         _ = await start("d", service, limiter, session)

@@ -21,7 +21,7 @@ import WebServiceMocking
     @Test("A test without the trait has no cassette", .covers("M-347"))
     func missing() {
         let error = #expect(throws: (any Error).self) { try CassetteSession.current }
-        #expect(error.map { "\($0)" } == "the current test has no trait .cassette")
+        #expect(error.map { "\($0)" } == "the current test has no trait .cassette; add @Test(.cassette(…))")
     }
 
     @Test("An exchange that is not replayed is an issue at the test; after an error it is not", .covers("M-347"))

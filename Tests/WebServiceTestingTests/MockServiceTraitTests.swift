@@ -38,7 +38,7 @@ import WebServiceTesting
     @Test("A test without the trait has no service")
     func missing() {
         let error = #expect(throws: (any Error).self) { try MockService.current }
-        #expect(error.map { "\($0)" } == "the current test has no trait .mockService")
+        #expect(error.map { "\($0)" } == "the current test has no trait .mockService; add @Test(.mockService)")
     }
 
     /// Runs a test body in a scope of the trait, and returns the recorded issues as lines and texts.

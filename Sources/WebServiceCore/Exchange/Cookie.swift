@@ -150,7 +150,8 @@ extension Cookie {
         }
         if domain.utf8.count > 255 || Origin("https://" + domain)?.host != domain { return "an invalid domain" }
         if expires?.timeIntervalSince1970.isFinite == false { return "an invalid expiry date" }
-        return isPrefixValid(hasDomain: !isHostOnly, path: path) ? nil : "a name whose prefix requires other attributes"
+        return isPrefixValid(hasDomain: !isHostOnly, path: path)
+            ? nil : "a name whose prefix requires isSecure and, for __Host-, isHostOnly and the path /"
     }
 
     /// Returns whether the attributes fulfill the name prefixes (RFC 6265bis, section 4.1.3).

@@ -62,7 +62,9 @@ extension CookieJar {
         } catch let failure as SystemFailure {
             throw failure.error(.storage, "the cookie file cannot be read")
         } catch let error as DecodingError {
-            throw WebServiceError(.storage, "the cookie file does not contain cookies", underlying: error)
+            throw WebServiceError(
+                .storage, "the cookie file does not contain cookies of a CookieJar; remove it or use another file",
+                underlying: error)
         }
     }
 
@@ -70,7 +72,8 @@ extension CookieJar {
     private static func place(of file: URL) throws(WebServiceError) -> (folder: String, name: String) {
         let name = file.lastPathComponent
         guard file.isFileURL, !name.isEmpty, name != "/", name != "..", name != "." else {
-            throw WebServiceError(.storage, "the URL of the cookie file is not the URL of a file")
+            throw WebServiceError(
+                .storage, "the URL of the cookie file does not name a file; use URL(fileURLWithPath:) with a file name")
         }
         return (file.absoluteURL.deletingLastPathComponent().path, name)
     }

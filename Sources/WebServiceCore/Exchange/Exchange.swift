@@ -1,6 +1,6 @@
 import Foundation
 
-/// One request from its body to its response: the only place that knows the order of the stages.
+/// One request from its body to its response: the only place that defines the order of the stages.
 ///
 /// A stage that needs more than a few lines is a file in `Stages/`; a new one is a file and a line
 /// here. After the exchange, the task runs its handlers. Two things are elsewhere: the session adds

@@ -8,7 +8,7 @@ public import Foundation
 ///
 /// A task that is never resumed has no events.
 public struct ExchangeEvent: Sendable {
-    /// What happened. Later versions can add cases: use `default` in a `switch`.
+    /// The kind of an event. Later versions can add cases: use `default` in a `switch`.
     public enum Kind: Sendable {
         /// The task was resumed.
         case created
@@ -49,7 +49,7 @@ public struct ExchangeEvent: Sendable {
 
     /// The exchange.
     public let exchange: ObservedExchange
-    /// What happened.
+    /// The kind of the event.
     public let kind: Kind
     /// The nanoseconds since the exchange was resumed.
     package let nanoseconds: UInt64

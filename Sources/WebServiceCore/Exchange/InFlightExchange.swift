@@ -32,7 +32,7 @@ public struct InFlightExchange: Sendable, Identifiable {
     public let id: ObjectIdentifier
     /// The kind.
     public let kind: Kind
-    /// The request without its body; `nil` for a typed request whose request is not created yet.
+    /// The request without its body; `nil` for a typed request that has not created it yet.
     public let request: Request?
     /// The type of a typed request; `nil` for any other exchange.
     public let type: (any Sendable.Type)?

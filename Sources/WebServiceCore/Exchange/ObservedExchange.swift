@@ -10,8 +10,8 @@ public final class ObservedExchange: Sendable {
 
     /// The identifier of the exchange on whose behalf this one is sent; `nil` for any other.
     ///
-    /// A typed request is the parent of what its endpoint sends, a download that of each of its
-    /// requests, and an exchange that of its validation in the background
+    /// The parent is the typed request whose endpoint sends the exchange, the download that the
+    /// request belongs to, or the exchange whose stored response is validated in the background
     /// (`stale-while-revalidate`). A shared response belongs to the typed request that was started
     /// first (``Timeline/Event/related``).
     public let parent: UInt64?

@@ -1,5 +1,4 @@
-/// An observer of the exchanges of a service: what was sent and received, what was decided, and the
-/// results.
+/// An observer of a service's exchanges: requests, responses, decisions and results.
 ///
 /// ```swift
 /// struct FailureCounter: Observer {

@@ -152,7 +152,9 @@ extension ResponseReceiver {
                 _ = try end.get()
                 return nil
             case .again: continue
-            case .busy: throw WebServiceError(.streamConsumed, "the body is already being read", request: request)
+            case .busy:
+                throw WebServiceError(
+                    .streamConsumed, "the body is already being read; use one iterator at a time", request: request)
             }
         }
     }

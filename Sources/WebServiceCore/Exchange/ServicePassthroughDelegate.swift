@@ -28,8 +28,8 @@ public protocol ServicePassthroughDelegate: AnyObject, Sendable {
     /// which is the default.
     ///
     /// The returned request is validated like any other. Observers, limits and redirects apply to
-    /// it, and a redirect to the same origin retains its header fields. If its URL is another one,
-    /// it has the cookies of that URL; if its origin is another one, it has neither the fields of
+    /// it, and a redirect to the same origin retains its header fields. If its URL differs, it has
+    /// the cookies of that URL. If its origin differs, it has neither the fields of
     /// ``WebService/headers`` nor the credential of an ``Authentication``, unless they name that
     /// origin.
     ///

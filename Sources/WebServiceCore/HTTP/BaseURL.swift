@@ -154,7 +154,7 @@ final class BaseURL: Sendable {
 
 extension BaseURL {
     /// The part of an error message that describes an ambiguous host; see ``hasAmbiguousHost(_:)``.
-    static let ambiguousNumber = "ends in a number but is not an IPv4 address in canonical form"
+    static let ambiguousNumber = "ends in a number but is not an IPv4 address in canonical form, such as 192.0.2.1"
 
     /// Returns whether parsers disagree on the host in the authority of a URL.
     ///

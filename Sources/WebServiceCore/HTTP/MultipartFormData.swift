@@ -122,7 +122,7 @@ public struct MultipartFormData: Sendable {
     /// form.append(.json(order), name: "order")
     /// form.append(.stream(length: nil) { sensor.readings() }, name: "log", fileName: "log.csv")
     /// ```
-    /// A sequence has the rules of ``Request/Body/stream(length:contentType:_:)``: over
+    /// A sequence follows the rules of ``Request/Body/stream(length:contentType:_:)``: over
     /// `CurlSession`, at most 128 KiB and one element wait in memory. If it fails, or produces more
     /// or fewer bytes than its length, the request fails and the server receives no complete
     /// request. With a sequence of unknown length, the request is chunked. With one that can be

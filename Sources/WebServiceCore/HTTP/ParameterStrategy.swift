@@ -196,14 +196,17 @@ extension ParameterStrategy {
         case .bool(let flag): return booleans == .literal ? (flag ? "true" : "false") : (flag ? "1" : "0")
         case .date(let date):
             if let text = dates.text(of: date) { return text }
-            throw WebServiceError(.encoding, "\(subject) is a date that cannot be represented")
+            throw WebServiceError(
+                .encoding, "\(subject) is a date that cannot be represented; use a date in the years 1 to 9999")
         case .double(let number) where !number.isFinite:
             throw WebServiceError(.encoding, "\(subject) is not a finite number")
         case .integer, .unsigned, .double, .null: return value.description
         case .array, .object:
             throw WebServiceError(.encoding, "\(subject) is an array or an object where only single values are allowed")
         case .unsupported(let type):
-            throw WebServiceError(.encoding, "\(subject) has the type \(type), which cannot be a parameter")
+            throw WebServiceError(
+                .encoding,
+                "\(subject) has the type \(type), which cannot be a parameter; conform it to ParameterConvertible")
         }
     }
 }

@@ -22,7 +22,7 @@ import FoundationNetworking
 ///   disagree about such hosts,
 /// - it leads from https to http, unless ``allowsDowngrade`` is `true`,
 /// - it sends a body to another ``Origin``, unless ``resendsBodyAcrossOrigins`` is `true`, or
-/// - it needs a body stream a second time.
+/// - it would send an `httpBodyStream` a second time.
 ///
 /// It fails with ``WebServiceError/Code/tooManyRedirects`` if it exceeds ``maximum``, and with
 /// ``WebServiceError/Code/bodyNotReplayable`` if it resends a body that can be read only once.
@@ -30,11 +30,11 @@ import FoundationNetworking
 /// A backslash is part of the path and is percent-encoded (RFC 3986): `/\host/x` and `\\host/x`
 /// remain on the origin, whereas browsers (WHATWG URL) interpret both as another host.
 ///
-/// When the ``Origin`` changes, only `Accept`, `Accept-Encoding`, `Accept-Language` and
-/// `User-Agent` are sent, with a body its `Content-Type` and `Content-Encoding`, and for a part of
-/// a download `Range` and `If-Range`. All other fields may be credentials and are dropped for the
-/// remainder of the chain, even if it returns to the first origin; this includes the `traceparent`
-/// of ``Interceptor/traceContext()``. No `Referer` is added, and no
+/// When the ``Origin`` changes, only these fields are sent: `Accept`, `Accept-Encoding`,
+/// `Accept-Language` and `User-Agent`; with a body, also `Content-Type` and `Content-Encoding`; and
+/// for a part of a download, also `Range` and `If-Range`. All other fields may be credentials and
+/// are dropped for the remainder of the chain, even if it returns to the first origin; this
+/// includes the `traceparent` of ``Interceptor/traceContext()``. No `Referer` is added, and no
 /// fragment is inherited from the URL that redirected.
 public struct RedirectPolicy: Sendable, Hashable {
     /// The maximum number of consecutive redirects.
@@ -116,17 +116,23 @@ extension RedirectPolicy {
 
         guard followed < maximum else {
             return .fail(
-                WebServiceError(.tooManyRedirects, "more than \(maximum) consecutive redirects", request: request))
+                WebServiceError(
+                    .tooManyRedirects,
+                    "more than \(maximum) consecutive redirects; check for a loop or increase RedirectPolicy.maximum",
+                    request: request))
         }
         if here.scheme == "https", there.scheme == "http", !allowsDowngrade {
-            return refuse(request, "the redirect leads from https to http")
+            return refuse(request, "the redirect leads from https to http; set allowsDowngrade to follow it")
         }
         let becomesGET = status == 303 ? request.method != .HEAD : status < 303 && request.method == .POST
         if !becomesGET, request.template?.httpBodyStream != nil {
-            return refuse(request, "the body is an httpBodyStream, which cannot be sent a second time")
+            return refuse(
+                request, "the body is an httpBodyStream, which cannot be sent a second time; use a Request.Body")
         }
         if !becomesGET, here != there, request.hasBody, !resendsBodyAcrossOrigins {
-            return refuse(request, "the redirect would send the body to another origin")
+            return refuse(
+                request,
+                "the redirect would send the body to another origin; set resendsBodyAcrossOrigins to follow it")
         }
         guard becomesGET || request.canSendBody else { return .fail(.bodyNotReplayable(request)) }
         return .follow(

@@ -8,8 +8,8 @@ extension Request {
     /// service.POST("/log").setBody(.stream(length: nil, contentType: "text/plain") { lines() })
     /// ```
     /// A body is replayable if it can be sent again: by a retry, by a redirect with status 307 or
-    /// 308, and after a credential refresh. Only ``stream(_:length:contentType:)`` is not, also as
-    /// a part of a ``MultipartFormData``.
+    /// 308, and after a credential refresh. Only ``stream(_:length:contentType:)`` and a
+    /// ``MultipartFormData`` with such a part are not.
     public struct Body: Sendable {
         package enum Content: Sendable {
             case none
@@ -198,8 +198,9 @@ extension WebServiceError {
     package static func bodyNotReplayable(_ request: Request, after result: Result<Response, any Error>? = nil) -> Self
     {
         var error = WebServiceError(
-            .bodyNotReplayable, "the request has to be sent again, but its body can be read only once",
-            request: request)
+            .bodyNotReplayable,
+            "the request has to be sent again, but its body can be read only once; "
+                + "pass stream(length:) a closure that returns a new sequence", request: request)
         switch result {
         case .success(let response)?: error.response = response.withoutStream
         case .failure(let cause)?: error.underlying = cause

@@ -20,8 +20,8 @@ extension Request {
     /// | ``maximumResponseBytes`` | 100 MiB | none | none |
     ///
     /// The limits of a service replace these defaults, but not the absence of a limit: its maximum
-    /// size does not apply to its streams and downloads, and its deadline only to their heads. Set
-    /// on the request or the task of a stream or a download, both apply to the whole.
+    /// size does not apply to its streams and downloads, and its deadline only to their heads. If
+    /// they are set on the request or the task of a stream or a download, both apply to the whole.
     ///
     /// Three of them limit the duration of an exchange: ``timeout`` a wait for bytes,
     /// ``attemptTimeout`` one sending of the request, and ``deadline`` the whole, with all attempts
@@ -38,11 +38,11 @@ extension Request {
         /// The longest duration of one attempt, until the end of its response or the head of a
         /// stream or a download.
         ///
-        /// Each time that the request is sent is an attempt: at first, by a retry, after a refresh
-        /// of credentials, and to the target of a redirect. The library's clock measures it over
-        /// every session, without the time that interceptors take. When it expires, the attempt is
-        /// cancelled and fails with `URLError.timedOut`, which ``RetryPolicy`` retries. Defaults to
-        /// `nil`: none.
+        /// An attempt is the first request, a retry, a request after a credential refresh, or one
+        /// to the target of a redirect. The library's clock measures its duration with every
+        /// session, without the time that interceptors take. When the timeout expires, the attempt
+        /// is cancelled and fails with `URLError.timedOut`, which ``RetryPolicy`` retries. Defaults
+        /// to `nil`: none.
         public var attemptTimeout: Duration?
 
         /// The timeout for connecting, including name resolution and TLS.

@@ -26,7 +26,9 @@ extension Response {
             if let optional = type as? any OptionalValue.Type, let nothing = optional.nilValue as? Value {
                 return nothing
             }
-            throw error(.emptyResponse, "the response with status \(status) has no body to decode \(type) from")
+            throw error(
+                .emptyResponse,
+                "the response with status \(status) has no body to decode \(type) from; decode \(type)? to accept it")
         }
         do {
             return try JSON.decode(type, from: data, using: decoder)
@@ -41,7 +43,7 @@ extension Response {
     public func text() throws -> String {
         let charset = header(.contentType).flatMap { MediaType.parameter("charset", of: $0) }
         guard let encoding = Charset.encoding(named: charset ?? "utf-8") else {
-            throw error(.decoding, "the charset of the response is not supported")
+            throw error(.decoding, "the charset of the response is not supported; read its data instead")
         }
         guard let text = String(data: data, encoding: encoding) else {
             throw error(.decoding, "the response body is not valid in the charset of its Content-Type")

@@ -37,7 +37,9 @@ package final class StreamedBody: Sendable {
     ///   errors of the sequence and of `take`.
     func produce(of owner: String = "the body", _ take: @escaping (Data) async throws -> Void) async throws {
         guard wasOpened.set() || isReplayable else {
-            throw WebServiceError(.bodyNotReplayable, "the body can be read only once")
+            throw WebServiceError(
+                .bodyNotReplayable,
+                "the body can be read only once; pass stream(length:) a closure that returns a new sequence")
         }
         var count: Int64 = 0
         try await open(

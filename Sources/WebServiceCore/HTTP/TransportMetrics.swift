@@ -9,8 +9,8 @@ public struct TransferProgress: Sendable, Hashable {
     /// It is unknown for a sequence without a length, and for a file or sequence that is compressed
     /// while it is sent.
     public var bytesToSend: Int64?
-    /// The number of bytes of the response body that were received, after decompression; of a
-    /// streamed body, before it.
+    /// The number of bytes of the response body that were received: after decompression, or before
+    /// it for a streamed body.
     public var bytesReceived: Int64
     /// The length of the response body; `nil` if it is unknown.
     ///

@@ -9,7 +9,8 @@ public struct WebServiceError: Error, Sendable {
     /// The kind of the error.
     public var code: Code
 
-    /// A sentence that names what is wrong. It contains the names of fields, never their values.
+    /// A sentence that names what is wrong and, unless that is obvious, what to do. It contains the
+    /// names of fields, never their values.
     public var message: String
 
     /// The request at the time of the error; `nil` if the error occurred outside a request.
@@ -159,7 +160,9 @@ extension WebServiceError {
         _ maximum: Int, _ request: Request? = nil, _ response: Response? = nil
     ) -> WebServiceError {
         WebServiceError(
-            .responseTooLarge, "the body of the response is longer than \(maximum) bytes", request: request,
+            .responseTooLarge,
+            "the body of the response is longer than \(maximum) bytes; increase the limit or read a stream",
+            request: request,
             response: response.map { Response(body: nil, head: $0.head, source: $0.source) })
     }
 }

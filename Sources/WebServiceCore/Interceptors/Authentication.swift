@@ -104,11 +104,11 @@ public final class Authentication: Interceptor {
     ///   fail with ``WebServiceError/Code/authenticationFailed``.
     /// - A request that was started before is not sent again with credentials: a retry fails with
     ///   ``WebServiceError/Code/authenticationFailed``.
-    /// - Later requests ask the provider for the credential. Remove it from the source of the
+    /// - Later requests obtain the credential from the provider. Remove it from the source of the
     ///   provider before this call; otherwise they are sent with it.
     /// - Work in progress is not cancelled. A request in flight receives its response, and a
     ///   streamed body continues. A download that is interrupted and an event stream that
-    ///   reconnects send a new request, which asks the provider for the credential, and is sent
+    ///   reconnects send a new request, which obtains the credential from the provider and is sent
     ///   without one if there is none. Cancel the tasks of the old account.
     /// - Cookies, cached responses and stored responses remain.
     public func clear() {

@@ -107,7 +107,11 @@ final class RefreshFlight: Sendable {
         let alarm = clock.schedule(after: limits.duration) { [self] in
             land(
                 flight,
-                .failure(WebServiceError(.authenticationFailed, "the refresh took longer than \(limits.duration)")),
+                .failure(
+                    WebServiceError(
+                        .authenticationFailed,
+                        "the refresh took longer than \(limits.duration); complete it sooner or increase refreshLimit")
+                ),
                 at: clock.now)
         }
         let task = Task(executorPreference: clock.executor) { [self] in
@@ -201,7 +205,8 @@ extension RefreshFlight.State {
         if let lastFailure, now < failedAt.addingSaturated(backOff(limits)) { return .over(.failure(lastFailure)) }
         begun.removeAll { $0.addingSaturated(limits.window) <= now }
         guard begun.count < limits.count else {
-            let message = "more than \(limits.count) refreshes in \(limits.window)"
+            let message =
+                "more than \(limits.count) refreshes in \(limits.window); check why the server rejects new credentials"
             return .over(.failure(WebServiceError(.excessiveRefresh, message)))
         }
         begun.append(now)

@@ -7,14 +7,16 @@ extension FileStorage {
 
     /// Returns descriptions of entries; see ``ResponseStorage/summaries(after:limit:)``.
     ///
-    /// Damage of the data of an entry is not detected.
+    /// Damage to an entry's data is not detected.
     ///
     /// - Throws: ``WebServiceError/Code/storage`` if the folder cannot be read, and with the format
     ///   ``Format/bare``, whose files do not contain keys.
     public func summaries(after key: StorageKey?, limit: Int) async throws -> [StorageEntry.Summary] {
         guard format == .wrapped else {
             throw WebServiceError(
-                .storage, "a file storage of the format bare cannot list its entries, because it stores no keys")
+                .storage,
+                "a file storage of the format bare cannot list its entries, because it stores no keys; use the format "
+                    + "wrapped")
         }
         return try await perform("the entries could not be listed") {
             guard let folder = try self.openFolder() else { return [] }

@@ -104,7 +104,7 @@ public final class FileStorage: ResponseStorage {
             path.removeLast(end)
         }
         guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
-            throw WebServiceError(.storage, "the folder of a file storage must be a local folder")
+            throw WebServiceError(.storage, "the folder of a file storage must be the file URL of a local folder")
         }
         names = try Names(prefix: prefix)
         self.path = path
@@ -219,11 +219,14 @@ public final class FileStorage: ResponseStorage {
     }
 
     private func write(_ entry: StorageEntry, _ key: StorageKey) throws {
-        guard let data = entry.data else { throw WebServiceError(.storage, "a file storage stores bytes only") }
+        guard let data = entry.data else {
+            throw WebServiceError(.storage, "a file storage stores only bytes; use a MemoryStorage for other values")
+        }
         let size = format == .wrapped ? data.count + key.bytes.count + WrappedFile.overhead : data.count
         guard size <= maximumBytes ?? .max, maximumCount ?? 1 >= 1 else {
             throw WebServiceError(
-                .entryTooLarge, "an entry of \(size) bytes does not fit into a file storage with these limits")
+                .entryTooLarge,
+                "an entry of \(size) bytes exceeds the limits of the storage; increase maximumBytes or maximumCount")
         }
         guard let folder = try openFolder(making: true) else { throw SystemFailure(call: "open", number: ENOENT) }
         let isLimited = maximumBytes != nil || maximumCount != nil

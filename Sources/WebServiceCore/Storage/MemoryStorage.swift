@@ -51,7 +51,9 @@ public final class MemoryStorage: ResponseStorage {
         let size = key.bytes.count + (entry.data?.count ?? 64)
         guard size <= maximumBytes, maximumCount >= 1 else {
             throw WebServiceError(
-                .entryTooLarge, "an entry of \(size) bytes does not fit into a memory storage of \(maximumBytes) bytes")
+                .entryTooLarge,
+                "an entry of \(size) bytes does not fit into a memory storage of \(maximumBytes) bytes; increase "
+                    + "maximumBytes")
         }
         // Removed entries are deallocated outside the lock.
         let removed = entries.withLock { entries in

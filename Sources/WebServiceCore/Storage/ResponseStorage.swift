@@ -58,10 +58,10 @@ public protocol ResponseStorage: Sendable {
     /// an error with the code ``WebServiceError/Code/storage``.
     ///
     /// - Parameters:
-    ///   - key: The key of the entry, which may have been removed, after which the list begins;
-    ///     `nil` for the first entries.
+    ///   - key: The key after which the list begins; its entry may have been removed. `nil` for the
+    ///     first entries.
     ///   - limit: The maximum number of descriptions.
-    /// - Returns: No descriptions after the last entry.
+    /// - Returns: The descriptions; an empty array after the last entry.
     /// - Throws: Any error that prevents reading.
     func summaries(after key: StorageKey?, limit: Int) async throws -> [StorageEntry.Summary]
 }

@@ -27,6 +27,8 @@ protocol BodyParser<Element>: Sendable {
 extension WebServiceError {
     /// Returns the error for an element of a body that is larger than its limit.
     static func tooLarge(_ element: String, maximum: Int) -> WebServiceError {
-        WebServiceError(.elementTooLarge, "\(element) of the response body is larger than \(maximum) bytes")
+        WebServiceError(
+            .elementTooLarge,
+            "\(element) of the response body is larger than \(maximum) bytes; increase the maximum or read the bytes")
     }
 }

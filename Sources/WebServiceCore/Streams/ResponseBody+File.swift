@@ -33,10 +33,10 @@ extension ResponseBody {
         let (name, path) = (file.lastPathComponent, file.deletingLastPathComponent().absoluteURL.path)
         let isFile = file.isFileURL && !file.hasDirectoryPath && !["", "/", ".", ".."].contains(name)
         guard isFile, !file.absoluteString.contains("%00") else {
-            throw WebServiceError(.download, "the destination of a body must be the URL of a file")
+            throw WebServiceError(.download, "the destination of a body must be a file URL that names a file")
         }
         guard let folder = try Folder(path, followsLink: true) else {
-            throw WebServiceError(.download, "the folder of the destination does not exist")
+            throw WebServiceError(.download, "the folder of the destination does not exist; create it first")
         }
         if let status = try folder.status(of: name), !status.isRegular, !status.isLink {
             throw WebServiceError(.download, "the destination exists and is not a file")

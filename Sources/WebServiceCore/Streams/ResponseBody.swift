@@ -122,7 +122,8 @@ public struct ResponseBody: AsyncSequence, Sendable {
             case .over: return nil
             case .consumed:
                 source = .over
-                throw WebServiceError(.streamConsumed, "the body has already been iterated over")
+                throw WebServiceError(
+                    .streamConsumed, "the body has already been iterated over; send the request again to read it again")
             case .data(let data):
                 source = .over
                 return data.isEmpty ? nil : data

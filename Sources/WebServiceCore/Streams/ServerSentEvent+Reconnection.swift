@@ -74,8 +74,9 @@ extension ServerSentEvent {
         ///     `maximumAttempts`. Receives the error, or `nil` if the server closed the connection,
         ///     and whether the rules above reconnect after it. Is also called for errors with the
         ///     codes ``WebServiceError/Code/unacceptableStatus`` and
-        ///     ``WebServiceError/Code/unexpectedContentType``, after which they do not. Is called
-        ///     by the reader of the events. Defaults to `nil`: the rules decide.
+        ///     ``WebServiceError/Code/unexpectedContentType``, after which the rules do not
+        ///     reconnect. Is called by the reader of the events. Defaults to `nil`: the rules
+        ///     apply.
         public static func reconnecting(
             baseDelay: Duration = .seconds(1), maximumDelay: Duration = .seconds(30), maximumAttempts: Int? = nil,
             when predicate: (@Sendable (_ error: (any Error)?, _ isTransient: Bool) -> Bool)? = nil

@@ -143,7 +143,7 @@ struct HandlerChain: Sendable {
     private var handlers: [Handler] = []
     private var position = 0
     private var metricsHandlers: [MetricsHandler] = []
-    /// The track while nobody runs handlers.
+    /// The track while no thread runs handlers.
     private var track = Track.pending
     private var preludes: [any Prelude] = []
     private var needsValidation = false

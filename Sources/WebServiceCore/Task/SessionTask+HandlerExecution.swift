@@ -133,7 +133,7 @@ extension SessionTask {
         }
     }
 
-    /// Runs an asynchronous step in a Swift task of its own, which `cancel()` cancels. That of the
+    /// Runs an asynchronous step in a separate Swift task, which `cancel()` cancels. That of the
     /// caller may be cancelled already, and is not cancelled.
     private func runAsync(
         _ step: @escaping @Sendable (StepInput) async -> (any Error)?, _ input: StepInput

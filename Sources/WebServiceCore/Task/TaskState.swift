@@ -134,7 +134,7 @@ struct TaskState: Sendable {
         let isConfigured: Bool
         fileprivate(set) var source: Source?
 
-        /// A Boolean value that indicates whether the task has a request of its own.
+        /// A Boolean value that indicates whether the task has its own request.
         var hasRequest: Bool { source == nil || request.url != nil }
     }
 

@@ -149,7 +149,8 @@ package final class BodyDelivery: Sendable {
         guard waiting + data.count <= Self.limit else {
             return fail(
                 WebServiceError(
-                    .responseTooLarge, "more than \(Self.limit) bytes are buffered for the reader of the stream"))
+                    .responseTooLarge,
+                    "more than \(Self.limit) bytes are buffered for the reader of the stream; read it faster"))
         }
         do { try add(store(data)) } catch { fail(error) }
     }

@@ -44,7 +44,7 @@ public protocol Session: Sendable {
     /// Defaults to ``Response/Source/network``.
     var responseSource: Response.Source { get }
 
-    /// Returns whether the session may add credentials of its own to a request for a URL, such as a
+    /// Returns whether the session may add its own credentials to a request for a URL, such as a
     /// client certificate, cookies or a password.
     ///
     /// A `ResponseCache` without an account then stores nothing. Called on any thread. Defaults

@@ -13,7 +13,7 @@ public import FoundationNetworking
 /// the body as well. On Linux, `resume()` blocks while any peer of the process sends without a
 /// pause, and while the host name of a cancelled task is still being resolved.
 ///
-/// Each data task has a delegate of its own, which declines every redirect, so that
+/// Each data task has a separate delegate, which declines every redirect, so that
 /// ``RedirectPolicy`` applies. The session's delegate does not receive
 /// `urlSession(_:task:willPerformHTTPRedirection:newRequest:completionHandler:)`; it receives all
 /// other calls that Foundation makes for a task with a completion handler, such as challenges.

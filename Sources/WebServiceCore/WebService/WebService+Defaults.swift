@@ -30,22 +30,23 @@ extension WebService {
         set { core.configure { $0.options = newValue } }
     }
 
-    /// The decoder of the methods of ``SessionTask`` that decode values, for calls without a
-    /// decoder, which read it when they are called, and of typed requests. Defaults to a
-    /// `JSONDecoder`.
+    /// The decoder of typed requests, and of the methods of ``SessionTask`` that are called without
+    /// a decoder. Defaults to a `JSONDecoder`.
     ///
-    /// Typed requests use it unless they define their own (``HTTPServiceRequest/decoder``).
-    /// ``Response/decode(_:decoder:)`` has a parameter for it.
+    /// A method of ``SessionTask`` reads it when it is called. Typed requests use it unless they
+    /// define another one (``HTTPServiceRequest/decoder``). ``Response/decode(_:decoder:)`` has a
+    /// parameter for it.
     public var decoder: any BodyDecoder {
         get { core.decoder }
         set { core.configure { $0.decoder = newValue } }
     }
 
-    /// The encoder of ``SessionTask/setJSON(_:encoder:)``, for calls without an encoder, which read
-    /// it when they are called, and of typed requests. Defaults to a `JSONEncoder`.
+    /// The encoder of typed requests, and of ``SessionTask/setJSON(_:encoder:)`` if it is called
+    /// without an encoder. Defaults to a `JSONEncoder`.
     ///
-    /// Typed requests use it unless they define their own (``ParameterizedRequest/encoder``).
-    /// ``Request/serialize(_:encoder:contentType:)`` has a parameter for it.
+    /// The method reads it when it is called. Typed requests use it unless they define another one
+    /// (``ParameterizedRequest/encoder``). ``Request/serialize(_:encoder:contentType:)`` has a
+    /// parameter for it.
     public var encoder: any BodyEncoder & Sendable {
         get { core.encoder }
         set { core.configure { $0.encoder = newValue } }

@@ -1,8 +1,9 @@
 /// What is in flight, and its cancellation.
 extension WebService {
-    /// The exchanges in flight, in the order in which they began: requests, uploads, downloads,
-    /// typed requests, reads of a storage, streams until the end of their body, and event streams
-    /// while they wait for their next connection.
+    /// The exchanges in flight, in the order in which they began.
+    ///
+    /// They include requests, uploads, downloads, typed requests, reads of a storage, streams until
+    /// the end of their body, and event streams that wait for their next connection.
     ///
     /// A task is in flight from `resume()` until it has a result. Its handlers may run afterwards.
     /// Requests that are parts of a download or a typed request are not listed separately.

@@ -90,7 +90,8 @@ extension ServiceCore {
         let shared = request as? SharedRequest
         let endpoints = shared == nil ? typed.endpoints : [SharedEndpoint()]
         guard let endpoint = endpoints.first(where: { $0.supports(request) }) else {
-            task.complete(.failure(WebServiceError(.noEndpoint, "no endpoint supports \(Request.self)")))
+            let message = "no endpoint supports \(Request.self); add one to endpoints"
+            task.complete(.failure(WebServiceError(.noEndpoint, message)))
             return
         }
         let place = typed.place(of: request)

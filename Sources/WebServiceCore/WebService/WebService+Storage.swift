@@ -57,7 +57,7 @@ extension WebService {
 
     /// Waits until pending storage changes are complete, for at most 10 seconds.
     ///
-    /// These changes store the responses received so far and perform the deletions started so far.
+    /// These changes store the responses received so far and complete the deletions started so far.
     /// Call this method before a program exits, because a response is delivered before it is
     /// stored.
     ///

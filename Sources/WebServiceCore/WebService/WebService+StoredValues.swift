@@ -175,7 +175,7 @@ extension ServiceCore {
     }
 
     static func noStorage(for request: any ServiceRequest) -> WebServiceError {
-        WebServiceError(.noStorage, "no storage stores responses to \(type(of: request))")
+        WebServiceError(.noStorage, "no storage stores responses to \(type(of: request)); add one to storages")
     }
 
     private static func noStoredData(_ message: String, _ underlying: (any Error)? = nil) -> WebServiceError {

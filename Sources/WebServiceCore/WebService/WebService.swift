@@ -123,7 +123,7 @@ public final class WebService: Sendable {
     /// The base URL as a string; empty when there is none.
     public var baseURLString: String { baseURL?.absoluteString ?? "" }
 
-    /// The clock that measures the times of the service, for custom code with times of its own.
+    /// The service's clock, for custom code that measures or waits as well.
     ///
     /// ```swift
     /// try await service.clock.sleep(for: .seconds(30))
@@ -164,7 +164,7 @@ public final class WebService: Sendable {
 
     /// The observers of the exchanges, which the service retains.
     ///
-    /// Each event is delivered to the first one first. Tasks read them when they are resumed.
+    /// Each event is delivered to the observers in order. Tasks read them when they are resumed.
     /// Defaults to none. A request that is sent over the service as a ``Session`` has no events.
     public var observers: [any Observer] {
         get { core.configuration.observers }

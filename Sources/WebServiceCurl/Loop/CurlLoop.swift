@@ -17,7 +17,7 @@ import Glibc
 /// Other threads add jobs to its inbox and wake it once for all jobs added before the loop takes
 /// them.
 final class CurlLoop: Sendable {
-    /// What another thread asks of the loop.
+    /// A request of another thread to the loop.
     enum Job: Sendable {
         /// Sends a request to a host; see ``Admission``.
         case submit(CurlTransfer, host: Substring)
@@ -114,7 +114,7 @@ final class CurlLoop: Sendable {
         }
         guard isOpen else {
             throw WebServiceError(
-                .sessionClosed, "the session is closed", request: request.source,
+                .sessionClosed, "the session is closed; create a new session", request: request.source,
                 underlying: cancellation.map(SessionCancellation.init))
         }
         if needsWaking { wakeUp.signal() }

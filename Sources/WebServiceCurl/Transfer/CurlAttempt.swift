@@ -59,7 +59,7 @@ final class CurlAttempt {
 
     // MARK: The connection
 
-    /// A Boolean value that indicates whether the exchange uses a connection of its own.
+    /// A Boolean value that indicates whether the exchange uses a separate connection.
     var isExclusive = false
     /// The connection of the exchange; `nil` before one is chosen.
     var connection: Connections.Connection?

@@ -8,7 +8,7 @@ import FoundationNetworking
 
 /// The mapping of libcurl's results to Foundation's errors.
 ///
-/// A test compares it with the table in the Guide ("Errors of CurlSession").
+/// A test compares it with the table in ErrorsOfCurlSession.md.
 enum CurlError {
     /// `CURLE_TOO_LARGE`, available since libcurl 8.6.
     private static let tooLarge = CURLcode(rawValue: 100)
@@ -48,7 +48,9 @@ enum CurlError {
     static func error(_ result: CURLcode, _ detail: String) -> URLError {
         // libcurl repeats the URL of an unusable proxy, including its password.
         if detail.hasPrefix("Unsupported proxy") {
-            return error(code(result), "the environment specifies a proxy whose scheme is not supported")
+            return error(
+                code(result),
+                "the environment specifies a proxy whose scheme is not supported; change the variable or set 'proxy'")
         }
         let isSecret = detail.utf8.contains(UInt8(ascii: "@"))
         return error(code(result), detail.isEmpty || isSecret ? String(cString: curl_easy_strerror(result)) : detail)

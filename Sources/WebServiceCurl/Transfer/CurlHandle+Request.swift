@@ -4,7 +4,7 @@ import WebServiceCore
 
 /// The options for the request of one exchange.
 extension CurlHandle {
-    /// Selects the HTTP version, and whether the request uses a connection of its own or waits for
+    /// Selects the HTTP version, and whether the request uses a separate connection or waits for
     /// one that it can share.
     ///
     /// - Returns: Whether the response may be an HTTP/2 response.

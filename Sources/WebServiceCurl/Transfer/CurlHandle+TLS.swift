@@ -31,7 +31,7 @@ extension CurlHandle {
         case .url, .authenticated:
             guard configuration.proxy.scheme == "https" else { return }
             guard CurlSession.Proxy.supportsHTTPS else {
-                throw WebServiceError(.curl, "this build of libcurl does not support https proxies")
+                throw WebServiceError(.curl, "this build of libcurl does not support https proxies; use an http proxy")
             }
         case .environment, .perRequest: guard CurlSession.Proxy.supportsHTTPS else { return }
         }

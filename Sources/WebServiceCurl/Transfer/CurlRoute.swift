@@ -31,10 +31,10 @@ extension CurlSession.Configuration {
             guard let url = URL(string: request.url) else { throw URLError(.badURL) }
             let proxy = try await select(url)
             if case .perRequest = proxy {
-                throw WebServiceError(.curl, "the closure of 'perRequest' returned a closure instead of a proxy")
+                throw WebServiceError(.curl, "the closure of 'perRequest' returned 'perRequest'; return another case")
             }
             if proxy.scheme == "https", !CurlSession.Proxy.supportsHTTPS {
-                throw WebServiceError(.curl, "this build of libcurl does not support https proxies")
+                throw WebServiceError(.curl, "this build of libcurl does not support https proxies; use an http proxy")
             }
             try proxy.check()
             route.proxy = proxy

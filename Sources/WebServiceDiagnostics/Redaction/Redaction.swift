@@ -2,15 +2,15 @@ import WebServiceCore
 
 /// The rules for secrets, and the placeholder that replaces them.
 ///
-/// The words of a name decide, without regard to ASCII case. A name is split into words at `-`,
-/// `_`, `.`, spaces and changes of case, and a leading `X` is dropped. The last word is the head
-/// noun: `access_token`, `userPassword` and `X-Api-Key` are secret, and `token_type`,
-/// `session.title` and `sort_key` are not. Common words that run together, such as `apikey` and
-/// `jsessionid`, are recognized.
+/// The words of a name determine whether its value is secret, without regard to ASCII case. A name
+/// is split into words at `-`, `_`, `.`, spaces and changes of case, and a leading `X` is dropped.
+/// The last word is the head noun: `access_token`, `userPassword` and `X-Api-Key` are secret, and
+/// `token_type`, `session.title` and `sort_key` are not. Common words that run together, such as
+/// `apikey` and `jsessionid`, are recognized.
 /// - Some nouns are secret only after certain words: `key` as in `signing_key`, `code` as in
 ///   `otp_code`. `key` alone is secret as a header field and in the query of a URL. All header
 ///   fields `X-…-Key` are secret, except keys of data such as `X-Cache-Key`.
-/// - In JSON, a number, a Boolean and `null` are no secrets. Below a name such as `password` or
+/// - In JSON, numbers, Booleans and `null` are not secret. Below a name such as `password` or
 ///   `credentials`, all texts are secret, except in an object that describes a value, such as
 ///   `{"type": "string"}`. `tokens` is a count if its value is a number.
 /// - A noun that also has another meaning, such as `ticket`, `pass` or `session`, is secret in JSON

@@ -21,11 +21,11 @@ struct ChangedRequest: Decodable {
         let isSameURL = url == redaction.url(sent.url)
         let hasPlaceholder = { (text: String) in text.contains(redaction.placeholder) }
         guard isSameURL || !hasPlaceholder(url) else {
-            throw Self.error("the changed URL contains a redacted value: enter the value")
+            throw Self.error("the changed URL contains a redacted value; enter the value")
         }
         let target = isSameURL ? sent.url : url
         guard let origin = URL(string: target).flatMap(Origin.init) else {
-            throw Self.error("the URL is no absolute http or https URL without user information")
+            throw Self.error("the URL is not an absolute http or https URL without user information")
         }
         let isSameOrigin = origin == URL(string: sent.url).flatMap(Origin.init)
         var request = Request(Request.Method(rawValue: method), url: target)
@@ -40,13 +40,13 @@ struct ChangedRequest: Decodable {
                 }
                 guard isSameOrigin, let secret else {
                     throw Self.error(
-                        "the header field '\(name.prefix(100))' contains a redacted value: enter the value")
+                        "the header field '\(name.prefix(100))' contains a redacted value; enter the value")
                 }
                 return (name, secret.value)
             })
         let data = try body.map { Data($0.utf8) } ?? Self.body(of: sent)
         guard !(body.map(hasPlaceholder) ?? false) else {
-            throw Self.error("the changed body contains a redacted value: enter the value")
+            throw Self.error("the changed body contains a redacted value; enter the value")
         }
         if !data.isEmpty { request.content = .data(data, contentType: request.headers[.contentType]) }
         return request
@@ -55,7 +55,7 @@ struct ChangedRequest: Decodable {
     /// Returns the whole body of a request that was sent.
     private static func body(of sent: RecordedAttempt) throws -> Data {
         guard let body = sent.body, body.data.count == body.size else {
-            throw error("the body is not retained completely: enter a body")
+            throw error("the body is not retained completely; enter a body")
         }
         return body.data
     }

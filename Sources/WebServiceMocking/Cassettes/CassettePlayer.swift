@@ -82,6 +82,7 @@ final class CassettePlayer: Sendable {
         if next == nil, !matching.isEmpty {
             let count = matching.count == 1 ? "the only exchange" : "all \(matching.count) exchanges"
             return "\(count) of \(name) for \(request.summary) \(matching.count == 1 ? "was" : "were") replayed already"
+                + "; record the cassette again or pass repeats: true"
         }
         let differences = requests.map { $0.differences(from: request) }
         let nearest = next ?? differences.indices.min { differences[$0].count < differences[$1].count }

@@ -20,11 +20,11 @@ import FoundationNetworking
 ///
 /// Before it is written, the secrets that the redaction describes are replaced in header fields,
 /// cookies, queries and bodies. Equal secrets have equal placeholders, such as `redacted-1`, so
-/// that a token of a response is recognized in later requests. A recording in which a redacted
-/// value occurs elsewhere, or a value that looks like a token, is not written. Neither is one with
-/// a body in which secrets cannot be recognized, for example `application/octet-stream`. Images,
-/// sounds, videos and fonts are recorded without a search. Bodies without secrets are recorded and
-/// replayed byte for byte.
+/// that a token of a response is recognized in later requests. A recording is not written if a
+/// redacted value occurs elsewhere in it, if it contains a value that looks like a token, or if it
+/// has a body in which secrets cannot be recognized, for example `application/octet-stream`.
+/// Images, sounds, videos and fonts are recorded without a search. Bodies without secrets are
+/// recorded and replayed byte for byte.
 ///
 /// A response that breaks off is replayed with its head and the bytes before its error. Trailer
 /// fields are replayed, and an unknown length remains unknown.
@@ -52,8 +52,8 @@ public final class CassetteSession: StreamingSession {
     public enum Order: Sendable, Hashable {
         /// Each request replays the first matching exchange that was not replayed yet.
         case byMatch
-        /// Each request has to match the exchange that follows the last one. For requests that are
-        /// sent one after another.
+        /// Each request has to match the exchange after the one that was replayed last. Use it for
+        /// requests that are sent one after another.
         case inOrder
     }
 
@@ -85,8 +85,8 @@ public final class CassetteSession: StreamingSession {
     ///   - session: The session that sends the requests of a recording. Defaults to
     ///     `FoundationSession.shared`.
     ///   - order: The order of a replay. Defaults to ``Order/byMatch``.
-    ///   - matching: What has to be equal in a request and a recorded one. Defaults to the method,
-    ///     the URL, the query and the body.
+    ///   - matching: The parts of a request that have to be equal to those of a recorded one.
+    ///     Defaults to the method, the URL, the query and the body.
     ///   - repeats: A Boolean value that indicates whether the last matching exchange is replayed
     ///     again when all were replayed. It has no effect with ``Order/inOrder``. Defaults to
     ///     `false`: a further request fails.
@@ -99,8 +99,8 @@ public final class CassetteSession: StreamingSession {
     ///   - willRecord: Returns the exchange to record in place of an exchange, or `nil` to record
     ///     none. Called by ``finish(allowsUnused:)`` after secrets are redacted and before the file
     ///     is searched for secrets that remain. A changed request is compared as it was recorded,
-    ///     so leave out a changed part with `matching`. Defaults to `nil`: all are recorded
-    ///     unchanged.
+    ///     so exclude a changed part from the comparison with `matching`. Defaults to `nil`: all
+    ///     are recorded unchanged.
     ///   - clock: The clock of the service, if it is a test clock. Defaults to `nil`.
     /// - Throws: `WebServiceError` with the code `cassette` if the file is to be replayed and
     ///   cannot be read or is damaged.

@@ -15,9 +15,9 @@ package import WebServiceCore
 /// cookies with it. A ``MockSession`` with the clock measures its delays and timeouts with it. The
 /// timeouts of sessions that use a network are measured by the system clock.
 ///
-/// It is a `Clock` of the standard library as well, for your own code that waits.
+/// It also conforms to `Clock` of the standard library, for custom code that waits.
 ///
-/// Two tests share no time, unless they share a clock. All members may be called from any thread.
+/// Each clock advances independently of all others. All members may be called from any thread.
 public final class TestClock: Clock {
     /// An instant of a ``TestClock``.
     public struct Instant: InstantProtocol {
@@ -95,8 +95,8 @@ public final class TestClock: Clock {
     /// - for custom code that waits in turn, such as an interceptor that awaits a value.
     ///
     /// Handlers, observers, interceptors, stubs and storages count as a part of the task that calls
-    /// them, also while they block a thread, but not while the main actor or another actor with an
-    /// executor of its own runs them asynchronously. Handlers on the main actor count.
+    /// them, also while they block a thread, but not while the main actor or another actor with a
+    /// custom executor runs them asynchronously. Handlers on the main actor count.
     ///
     /// Other Swift tasks do not count, unless they run on the clock's ``executor``: a `Task` or
     /// `async let` without it may not even have started when this method returns. A session without

@@ -45,7 +45,8 @@ public final class MockEndpoint: ServiceEndpoint {
     /// Waits for the delay of the mock and returns its output.
     public func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
         guard let mock = adapter(request) else {
-            throw WebServiceError(.noEndpoint, "the request type \(type(of: request)) has no mock")
+            throw WebServiceError(
+                .noEndpoint, "the request type \(type(of: request)) has no mock; conform it to MockableRequest")
         }
         return try await output(of: mock, context)
     }
@@ -66,7 +67,8 @@ public final class MockEndpoint: ServiceEndpoint {
         if mock.mockDelay > .zero { try await context.sleep(for: mock.mockDelay) }
         guard let helper = try await helper(for: mock) as? Mock.MockHelper else {
             throw WebServiceError(
-                .unexpectedOutput, "the mock helper with this identifier is not a \(Mock.MockHelper.self)")
+                .unexpectedOutput,
+                "the mock helper with this identifier is not a \(Mock.MockHelper.self); use another identifier")
         }
         return MockOutput(value: try mock.mockOutput(helper: helper))
     }

@@ -24,7 +24,8 @@ final class TLSContext: Sendable {
         certificate: String, key: String, clients: Clients? = nil, library: TLSLibrary? = .system
     ) throws {
         guard let library, let method = library.serverMethod(), let context = library.makeContext(method) else {
-            throw WebServiceError(.tlsUnavailable, "the library libssl of OpenSSL cannot be loaded")
+            throw WebServiceError(
+                .tlsUnavailable, "the library libssl of OpenSSL cannot be loaded; install OpenSSL 1.1.1 or 3")
         }
         let pem: CInt = 1
         guard library.useCertificate(context, certificate) == 1, library.useKey(context, key, pem) == 1 else {

@@ -69,10 +69,10 @@ public final class MockServer: StubResponder {
         try self.init(listeningOn: 0, tls: tls ? ServerTLS() : nil, handler: handler)
     }
 
-    /// Creates and starts a server on a port of your choice.
+    /// Creates and starts a server on a specific port.
     ///
-    /// Use it only if the client cannot be told the port. Tests that run at the same time cannot
-    /// share a port.
+    /// Use it only if the port that the client uses cannot be configured. Tests that run at the
+    /// same time cannot share a port.
     ///
     /// - Parameters:
     ///   - port: The port, from 1 to 65535; 0 lets the system select one.
@@ -95,8 +95,8 @@ public final class MockServer: StubResponder {
     /// ``ReceivedRequest/clientCertificate``.
     ///
     /// - Parameters:
-    ///   - clientCA: A PEM file of the certificates that sign those of clients. A client
-    ///     certificate that is not signed by another one may be in the file itself.
+    ///   - clientCA: A PEM file of the certificates that sign those of clients. The file may also
+    ///     contain self-signed client certificates.
     ///   - requiresClientCertificate: A Boolean value that indicates whether a client without a
     ///     certificate is rejected. Defaults to `true`.
     ///   - port: The port, from 1 to 65535. Defaults to 0: the system selects one.

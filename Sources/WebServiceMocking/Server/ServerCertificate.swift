@@ -14,7 +14,7 @@ final class ServerCertificate: Sendable {
     /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
     init(commands: [String] = ServerCertificate.commands) throws {
         guard let command = commands.first(where: FileManager.default.isExecutableFile) else {
-            throw WebServiceError(.tlsUnavailable, "the command openssl is not installed")
+            throw WebServiceError(.tlsUnavailable, "the command openssl is not installed; install OpenSSL")
         }
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("mock-server-\(UUID().uuidString)")
         do {
@@ -48,7 +48,7 @@ final class ServerCertificate: Sendable {
         let status = process.waitUntilExit()
         guard status == 0 else { throw WebServiceError(.tlsUnavailable, "openssl ended with the status \(status)") }
         #else
-        throw WebServiceError(.tlsUnavailable, "this system starts no processes")
+        throw WebServiceError(.tlsUnavailable, "this system cannot run openssl; use a server without TLS")
         #endif
     }
 }

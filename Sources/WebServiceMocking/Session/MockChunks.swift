@@ -39,7 +39,7 @@ struct MockChunks: Error {
 final class ChunkRelay: Sendable {
     struct State {
         var chunk: Data?
-        /// The producer of the last chunk, until the thread asks for the next one.
+        /// The producer of the last chunk, until the thread requests the next one.
         var producer: CheckedContinuation<Void, Never>?
         var isOver = false
         var failure: (any Error)?
@@ -77,7 +77,7 @@ final class ChunkRelay: Sendable {
     ///
     /// - Parameter isNeeded: Returns whether to continue to wait. Called every 20 milliseconds.
     func next(isNeeded: () -> Bool) throws -> Data? {
-        // The first chunk can arrive before the thread asks for it.
+        // The first chunk can arrive before the thread requests it.
         let producer = state.withLock { $0.chunk == nil ? $0.producer.take() : nil }
         producer?.resume()
         while !available.wait(milliseconds: 20) {

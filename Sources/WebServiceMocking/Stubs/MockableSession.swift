@@ -1,6 +1,6 @@
 public import WebServiceCore
 
-/// A session that responds from stubs, with the declarations of ELWebService.
+/// A session that responds from stubs, with the stub methods of ELWebService.
 ///
 /// Conforming types are ``MockSession`` and ``RequestRecordingSession``.
 public typealias MockableSession = Session & StubResponder

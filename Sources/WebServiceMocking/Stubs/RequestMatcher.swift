@@ -60,7 +60,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests whose path has a pattern.
+    /// Matches requests whose path matches a pattern.
     ///
     /// - Parameter pattern: The whole path, with a leading slash and without a query. `{name}`
     ///   matches one segment and adds its value to ``ReceivedRequest/pathParameters``, `*` matches

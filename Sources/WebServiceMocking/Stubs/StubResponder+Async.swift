@@ -1,9 +1,9 @@
 public import WebServiceCore
 
 extension StubResponder {
-    /// Adds a stub that responds to requests with a method and a path by an asynchronous closure.
+    /// Adds a stub whose asynchronous closure responds to requests with a method and a path.
     ///
-    /// The closure is described with the variant that has a matcher.
+    /// The variant that has a matcher describes the closure.
     @discardableResult
     public func on(
         _ method: Request.Method, _ path: String, fileID: String = #fileID, filePath: String = #filePath,
@@ -14,7 +14,7 @@ extension StubResponder {
             handler: handler)
     }
 
-    /// Adds a stub that responds by an asynchronous closure.
+    /// Adds a stub that responds with the result of an asynchronous closure.
     ///
     /// ```swift
     /// session.on(.GET, "/users") { _ in .json(try await store.users()) }

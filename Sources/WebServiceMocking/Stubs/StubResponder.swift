@@ -50,9 +50,9 @@ extension StubResponder {
         on(.route(method, path), responses, fileID: fileID, filePath: filePath, line: line, column: column)
     }
 
-    /// Adds a stub that responds to requests with a method and a path by a closure.
+    /// Adds a stub whose closure responds to requests with a method and a path.
     ///
-    /// The closure is described with the variant that has a matcher.
+    /// The variant that has a matcher describes the closure.
     @discardableResult
     public func on(
         _ method: Request.Method, _ path: String, fileID: String = #fileID, filePath: String = #filePath,
@@ -96,7 +96,7 @@ extension StubResponder {
         add(.matcher(matcher), .sequence(responses), fileID: fileID, filePath: filePath, line: line, column: column)
     }
 
-    /// Adds a stub that responds by a closure.
+    /// Adds a stub that responds with the result of a closure.
     ///
     /// - Parameters:
     ///   - matcher: The requests to which the stub responds.
@@ -106,8 +106,8 @@ extension StubResponder {
     ///   - column: The column in that line.
     ///   - handler: Returns the response. An error that it throws is the error of the request over
     ///     a ``MockSession``, and a response with the status 500 over a ``MockServer``. A server
-    ///     retains it until ``MockServer/stop()``, so a handler that retains the server keeps both
-    ///     alive until then.
+    ///     retains it until ``MockServer/stop()``, so a handler that retains the server prevents
+    ///     the deallocation of both until then.
     @discardableResult
     public func on(
         _ matcher: RequestMatcher, fileID: String = #fileID, filePath: String = #filePath, line: Int = #line,

@@ -28,7 +28,7 @@ public struct VerificationError: Error, Sendable, Hashable, CustomStringConverti
     /// The violations: call counts, order, requests without a stub.
     public let violations: [Violation]
 
-    /// All violations, one after another on lines of their own.
+    /// All violations, one per line.
     public var description: String {
         violations.map(\.description).joined(separator: "\n")
     }

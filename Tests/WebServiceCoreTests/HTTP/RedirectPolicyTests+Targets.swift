@@ -64,6 +64,7 @@ extension RedirectPolicyTests {
             #expect(
                 error.message
                     == "the redirect leads to a host that ends in a number but is not an IPv4 address in canonical form"
+                    + ", such as 192.0.2.1"
             )
             #expect(!printed(error).contains(Self.secret))
         }

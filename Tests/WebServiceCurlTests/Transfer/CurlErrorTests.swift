@@ -69,9 +69,10 @@ struct CurlErrorTests {
     @Test("rule 7: Every error code of libcurl is mapped to the URLError that the Guide specifies")
     func table() throws {
         let root = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../..").standardized
-        let guide = try String(contentsOf: root.appendingPathComponent("Guide.md"), encoding: .utf8)
+        let article = root.appendingPathComponent("Sources/WebServiceCurl/WebServiceCurl.docc/ErrorsOfCurlSession.md")
+        let page = try String(contentsOf: article, encoding: .utf8)
         var expected: [UInt32: URLError.Code] = [:]
-        for line in guide.split(separator: "\n") where line.hasPrefix("| `CURLE_") {
+        for line in page.split(separator: "\n") where line.hasPrefix("| `CURLE_") {
             let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: [" ", "`"]) }
             let code = try #require(Self.codes[cells[1]], "\(cells[1])")
             for name in line.matches(of: /CURLE_(\w+)/) {

@@ -143,7 +143,9 @@ import WebServiceCore
             try await service(cassette).GET("/b").string().value
         }
         #expect(error?.code == .cassetteMismatch)
-        #expect(error?.message == "all 2 exchanges of brewers.json for GET https://h/v1/b were replayed already")
+        #expect(
+            error?.message == "all 2 exchanges of brewers.json for GET https://h/v1/b were replayed already; "
+                + "record the cassette again or pass repeats: true")
     }
 
     @Test("In order, each request has to match the next exchange")

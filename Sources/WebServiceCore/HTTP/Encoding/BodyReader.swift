@@ -116,7 +116,7 @@ private final class OpenFile {
         WebServiceError(
             .encoding,
             "the file '\(described.path.escapingControls)' of \(described.owner) changed after the request was encoded"
-        )
+                + "; send the request again when the file is complete")
     }
 }
 

@@ -20,7 +20,7 @@ final class BodyStream: InputStream {
 
     /// The error of a session that sends a streamed body without a service.
     static let unsupported = WebServiceError(
-        .encoding, "the session cannot send a streamed body by itself; send the request by a WebService")
+        .encoding, "the session cannot send a streamed body; send the request with a WebService")
 
     override var streamStatus: Stream.Status { status }
     override var streamError: (any Error)? { failure }

@@ -20,7 +20,10 @@ package final class GzipEncoder {
     /// - Throws: ``WebServiceError/Code/encoding`` if zlib is missing or has no memory.
     package init(_ zlib: Zlib? = .system, isDeflate: Bool = false) throws(WebServiceError) {
         guard let zlib else {
-            throw WebServiceError(.encoding, "the body cannot be compressed, because the library zlib is missing")
+            throw WebServiceError(
+                .encoding,
+                "the body cannot be compressed, because the library zlib is missing; install it or do not set "
+                    + "compressesBody")
         }
         self.zlib = zlib
         stream = .allocate(capacity: 1)

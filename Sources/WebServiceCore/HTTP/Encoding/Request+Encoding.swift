@@ -115,7 +115,9 @@ extension Request: URLRequestEncodable {
         if parametersBelongInBody, let parameters {
             guard template?.httpBodyStream == nil else {
                 throw WebServiceError(
-                    .encoding, "the request has both a body stream and parameters that belong in the body")
+                    .encoding,
+                    "the request has both an httpBodyStream and parameters that belong in the body; set "
+                        + "parameterEncoding to query")
             }
             return (parameterEncoding == .json ? try parameters.jsonData() : try encodeForm(parameters), nil, nil)
         }

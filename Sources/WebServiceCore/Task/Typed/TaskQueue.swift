@@ -1,12 +1,12 @@
-/// A queue of tasks, of which at most a number are in flight at the same time.
+/// A queue that limits the number of tasks in flight.
 ///
 /// ```swift
 /// let queue = TaskQueue(maximumInFlight: 3)
 /// let tasks = urls.map { queue.add(service.GET($0).download(into: folder)) }
 /// ```
-/// - The queue resumes each task when it is its turn: those with a higher priority first, and those
-///   with the same priority in the order in which they were added. Awaiting or resuming a waiting
-///   task does not start it earlier.
+/// - The queue resumes the tasks with a higher priority first, and those with the same priority in
+///   the order in which they were added. Awaiting or resuming a waiting task does not start it
+///   earlier.
 /// - A task is in flight until it has a result. Its handlers and asynchronous steps run afterwards,
 ///   and may add further tasks and await them. A streamed response has its result when its head has
 ///   arrived.

@@ -20,6 +20,8 @@ public struct HTTPEndpoint: ServiceEndpoint {
     let session: (any Session)?
     private let isServed: @Sendable (any HTTPServiceRequest) -> Bool
 
+    /// Creates an endpoint.
+    ///
     /// - Parameters:
     ///   - session: The session that sends the requests. Defaults to `nil`: the session of the
     ///     service.

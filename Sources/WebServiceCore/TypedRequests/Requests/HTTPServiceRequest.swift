@@ -42,7 +42,7 @@ public protocol HTTPServiceRequest: ServiceRequest {
     func decode(_ response: Response) throws -> Output
 
     /// The decoder for a `Decodable` output. Defaults to ``WebService/decoder`` of the service that
-    /// performs the request.
+    /// executes the request.
     var decoder: any BodyDecoder { get }
 
     /// Returns the bytes to store for a request that is stored raw (``RawStorableRequest``).
@@ -61,7 +61,7 @@ extension HTTPServiceRequest {
         }
     }
 
-    /// The decoder of the service that performs the request; a `JSONDecoder` outside of a service.
+    /// The decoder of the service that executes the request; a `JSONDecoder` outside of a service.
     public var decoder: any BodyDecoder { PerformingService.core?.decoder ?? JSONDecoder() }
 
     /// Returns the body.

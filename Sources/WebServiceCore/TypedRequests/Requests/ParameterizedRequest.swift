@@ -31,8 +31,8 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
     /// The values of the placeholders in the path. Defaults to none.
     var pathParameters: Parameters { get }
 
-    /// The header fields, in addition to ``WebService/headers``, of which they replace those with
-    /// the same name. Defaults to none.
+    /// The header fields. They are added to ``WebService/headers`` and replace those with the same
+    /// name. Defaults to none.
     var headers: Headers { get }
 
     /// The parameters of the request. Defaults to none.
@@ -53,7 +53,7 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
     associatedtype Body: Encodable = Never?
 
     /// The encoder of ``body-swift.property``. Defaults to ``WebService/encoder`` of the service
-    /// that performs the request.
+    /// that executes the request.
     var encoder: any BodyEncoder { get }
 
     /// Changes the request after it has been created from the other members.
@@ -85,7 +85,7 @@ extension ParameterizedRequest {
     /// The encoding of ``Request``: `percent`.
     public var parameterEncoding: Request.ParameterEncoding { .percent }
 
-    /// The encoder of the service that performs the request; a `JSONEncoder` outside of a service.
+    /// The encoder of the service that executes the request; a `JSONEncoder` outside of a service.
     public var encoder: any BodyEncoder {
         if let encoder = PerformingService.core?.encoder { encoder } else { JSONEncoder() }
     }
@@ -109,7 +109,8 @@ extension ParameterizedRequest {
         }
         if let multipart {
             guard !hasBody else {
-                throw WebServiceError(.encoding, "the request has both a body and a multipart form")
+                throw WebServiceError(
+                    .encoding, "the request has both a body and a multipart form; return nil for one of them")
             }
             request.multipart = multipart
         }

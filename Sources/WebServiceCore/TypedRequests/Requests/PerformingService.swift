@@ -1,4 +1,4 @@
-/// The service that performs the typed request of the current Swift task, for the defaults of
+/// The service that executes the typed request of the current Swift task, for the defaults of
 /// ``HTTPServiceRequest/decoder`` and ``ParameterizedRequest/encoder``.
 enum PerformingService {
     @TaskLocal static var core: ServiceCore?

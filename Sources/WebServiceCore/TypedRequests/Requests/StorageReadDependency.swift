@@ -16,7 +16,7 @@ public struct StorageReadDependency: Sendable {
 
     /// Returns a dependency that cancels the read if the task ends first without an error.
     ///
-    /// The task may have a value, be cancelled, or prove to be a duplicate. If it fails, the read
+    /// The task may have a value, be cancelled, or be refused as a duplicate. If it fails, the read
     /// continues, because the stored response is the only one.
     public static func untilFinished<Value>(_ task: TypedTask<Value>) -> StorageReadDependency {
         until(task) { if case .error = $0 { false } else { true } }

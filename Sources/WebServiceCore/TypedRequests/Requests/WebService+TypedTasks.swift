@@ -13,18 +13,20 @@ extension WebService {
     /// let file = try await service.sessionTask(request: LogRequest(day: 7)).download(to: url).value
     /// ```
     /// The task has the URL, header fields, options and tags of the request, and the session of the
-    /// ``HTTPEndpoint`` that supports it. Interceptors, such as the authentication, cookies and
+    /// ``HTTPEndpoint`` that supports it. Interceptors (such as the authentication), cookies and
     /// observers are those of the service. The methods `validate` and `decode` of the request are
     /// not called, its responses are not stored, and it is not compared with typed requests. The
-    /// method `request(for:)` is called on the calling thread. Its error becomes the error of the
-    /// task, or the ``WebServiceError/underlying`` error of that, as does
-    /// ``WebServiceError/Code/noEndpoint`` if another kind of endpoint supports the request.
+    /// method `request(for:)` is called on the calling thread. A ``WebServiceError`` that it throws
+    /// is the error of the task; any other error becomes the ``WebServiceError/underlying`` error
+    /// of one with the code ``WebServiceError/Code/encoding``. The task fails with
+    /// ``WebServiceError/Code/noEndpoint`` if another kind of endpoint, or none, supports the
+    /// request.
     public func sessionTask<Typed: HTTPServiceRequest>(request: Typed) -> SessionTask {
         do {
             let endpoint = typed.endpoints.first { $0.supports(request) }
             guard let endpoint = endpoint as? HTTPEndpoint else {
                 let reason = endpoint.map { "\(type(of: $0)), which supports \(Typed.self), sends no Request" }
-                throw WebServiceError(.noEndpoint, reason ?? "no endpoint supports \(Typed.self)")
+                throw WebServiceError(.noEndpoint, reason ?? "no endpoint supports \(Typed.self); add one to endpoints")
             }
             let source: any PipelineSource = endpoint.session.map { SessionService(core, $0) } ?? core
             return SessionTask(source, try request.request(for: self), type: Typed.self)
