@@ -61,6 +61,19 @@ private struct OrderService {
     }
 }
 
+// Every snippet of Documentation/Migrating-from-CoreNetKit.md, with its expected behavior.
+// `DocumentationTests` verifies that none is missing.
+
+struct BrewerPageRequest: ParameterizedRequest, ValueStorableRequest, Hashable {
+    var skip: Int
+    var take: Int
+    typealias Output = [Brewer]
+
+    var path: String { "/brewers" }
+    var parameters: Parameters { ["skip": skip, "take": take] }
+    var storageIdentifier: String? { "brewers/\(skip)/\(take)" }
+}
+
 @Suite("Coming from CoreNetKit", .permit)
 struct ComingFromCoreNetKitTests {
     private let server: MockServer
@@ -182,5 +195,61 @@ struct ComingFromCoreNetKitTests {
         orders.reset(to: 40)
         #expect(orders.canMoveNext)
         #expect(try await orders.moveNext()?.items == (40..<45).map { Order(id: $0) })
+    }
+}
+
+/// The examples of the page.
+@Suite("Migrating from CoreNetKit", .permit)
+struct MigratingFromCoreNetKitTests {
+    private let mock = MockService()
+
+    @Test("A request is performed with a fetch policy and handlers")
+    func request() async {
+        let service = mock.service
+        service.endpoints = [HTTPEndpoint()]
+        service.storages = [MemoryStorage()]
+        mock.on(.path("/brewers") && .query("take", "20"), .json([Brewer(name: "Long Trail")]))
+        let printed = Collected<String>()
+        @Sendable func print(_ value: Any) { printed.add("\(value)") }
+
+        service.perform(BrewerPageRequest(skip: 0, take: 20), fetchPolicy: .cacheThenServer)
+            .onSuccess { brewers in print(brewers.count) }
+            .onError { error in print("no brewers: \(error)") }
+            .onCacheSuccess { stored in print("stored: \(stored.value.count)") }
+            .resume()
+
+        #expect(await printed.wait() == ["1"])
+    }
+
+    @Test("A rejected token is refreshed, and the request is sent again")
+    func tokenRefresh() async throws {
+        let (service, tokens) = (mock.service, Tokens())
+        mock.on(.GET, "/me", .status(401))
+        mock.on(.path("/me") && .header("Authorization", "Bearer new"), .text("ann"))
+
+        let authentication = Authentication(
+            TokenSource({ .bearer(tokens.current) }) { rejected in .bearer(try await tokens.renew()) }
+        )
+        service.interceptors = [.retry(), authentication]
+
+        #expect(try await service.GET("/me").string().value == "ann")
+        #expect(mock.receivedRequests.map { $0.headers["Authorization"] } == ["Bearer old", "Bearer new"])
+    }
+
+    @Test("A paginator requests pages until one is empty, and can be reset to an offset")
+    func pagination() async throws {
+        let service = mock.service
+        service.endpoints = [HTTPEndpoint()]
+        mock.on(.GET, "/brewers", [.json([Brewer(name: "Long Trail")]), .json([Brewer]())])
+
+        let pages = Paginator.offset(itemsPerPage: 20) { offset, limit in
+            service.perform(BrewerPageRequest(skip: offset, take: limit))
+        }
+        var brewers: [Brewer] = []
+        while pages.canMoveNext { brewers += try await pages.moveNext()?.items ?? [] }
+        pages.reset(to: 40)
+
+        #expect(brewers == [Brewer(name: "Long Trail")])
+        #expect(pages.canMoveNext)
     }
 }

@@ -4,6 +4,33 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
+// Every snippet of Documentation/Migrating-from-ELWebService.md, with its expected behavior.
+// `DocumentationTests` verifies that none is missing.
+
+final class RequestLogger: ServicePassthroughDelegate {
+    func requestSent(request: URLRequest) {
+        print("sent \(request.url?.path ?? "")")
+    }
+
+    func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
+        if let response = response as? HTTPURLResponse { print("received \(response.statusCode)") }
+        if let error { print("failed: \(error)") }
+    }
+
+    func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: any Error) {}
+    func updateUIBegin(response: URLResponse?) {}
+    func updateUIEnd(response: URLResponse?) {}
+    func didFinishCollectingTaskMetrics(
+        metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?, error: (any Error)?
+    ) {}
+}
+
+private let loggedLines = Collected<String>()
+
+extension RequestLogger {
+    private func print(_ line: String) { loggedLines.add(line) }
+}
+
 /// Code that users of ELWebService have, with variables in place of literals.
 @Suite("Coming from ELWebService", .permit)
 struct ComingFromELWebServiceTests {
@@ -98,5 +125,85 @@ struct ComingFromELWebServiceTests {
             default: #expect(now == earlier)
             }
         }
+    }
+}
+
+/// The examples of the page.
+@Suite("Migrating from ELWebService", .permit)
+struct MigratingFromELWebServiceTests {
+    private let mock = MockService()
+    private var service: WebService { mock.service }
+
+    @Test("The handlers of a GET receive its JSON or its error")
+    func handlers() async {
+        mock.on(.GET, "/brewers", .json([["name": "Long Trail"]]))
+        let printed = Collected<String>()
+        @Sendable func print(_ value: Any) { printed.add("\(value)") }
+
+        service.GET("/brewers")
+            .responseJSON { json, response in
+                guard let brewers = json as? [[String: String]] else {
+                    return .failure(BreweryError.unexpectedResponse)
+                }
+                return .value(brewers.compactMap { $0["name"] })
+            }
+            .updateUI { value in
+                print(value as? [String] ?? [])
+            }
+            .updateErrorUI { error in
+                print("no brewers: \(error)")
+            }
+            .resume()
+
+        #expect(await printed.wait() == [#"["Long Trail"]"#])
+
+        service.GET("/brewers").decode([Brewer].self)
+            .updateUI { brewers in print(brewers.map(\.name)) }
+            .updateErrorUI { error in print("no brewers: \(error)") }
+            .resume()
+
+        #expect(await printed.wait(for: 2).last == #"["Long Trail"]"#)
+    }
+
+    @Test("Variables are converted by initializers, and header fields are a sequence of fields")
+    func variables() async throws {
+        mock.on(.path("/brewers") && .query("state", "new york") && .header("X-Trace", "7"), .text("ok"))
+        let (service, printed) = (self.service, Collected<String>())
+        func print(_ line: String) { printed.add(line) }
+
+        let values: [String: Any] = ["state": "new york", "page": 2]
+        let fields: [String: String] = ["X-Trace": "7"]
+        var request = service.request(.GET, path: "/brewers")
+        request.queryParameters = Parameters(values)
+        request.headers = Headers(fields)
+        for field in request.headers { print("\(field.name): \(field.value)") }
+        let task = service.sessionTask(request: request)
+
+        #expect(try await task.string().value == "ok")
+        #expect(printed.values == ["X-Trace: 7"])
+    }
+
+    @Test("A stub of a mock session responds to a request")
+    func mocking() async throws {
+        let session = MockSession()
+        session.addStub(MockResponse(statusCode: 200, json: [["name": "Long Trail"]]))
+        let service = WebService(baseURLString: "https://api.example.com/")
+        service.session = session
+        let brewers = try await service.GET("/brewers").decode([Brewer].self).value
+        #expect(brewers == [Brewer(name: "Long Trail")])
+    }
+
+    @Test("A delegate logs a request and its response")
+    func logging() async throws {
+        let session = MockSession()
+        session.addStub(MockResponse(statusCode: 200))
+
+        let logger = RequestLogger()  // retain it: the service holds it weakly
+        let service = WebService(baseURLString: "https://api.example.com/", passthroughDelegate: logger)
+
+        service.session = session
+        _ = try await service.GET("/brewers").data().value
+        #expect(await loggedLines.wait(for: 2) == ["sent /brewers", "received 200"])
+        withExtendedLifetime(logger) {}
     }
 }

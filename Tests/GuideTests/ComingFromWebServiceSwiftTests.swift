@@ -128,6 +128,19 @@ private struct SiteProvider: ServiceProvider {
     }
 }
 
+// Every snippet of Documentation/Migrating-from-WebServiceSwift.md, with its expected behavior.
+// `DocumentationTests` verifies that none is missing.
+
+struct BrewerListRequest: HTTPServiceRequest, ValueStorableRequest, Hashable {
+    var state: String
+    typealias Output = [Brewer]
+    var storageIdentifier: String? { "brewers/\(state)" }
+
+    func request(for service: WebService) -> Request {
+        service.request(.GET, path: "/brewers/{state}", pathParameters: ["state": state])
+    }
+}
+
 @Suite("Coming from WebServiceSwift", .permit)
 struct ComingFromWebServiceSwiftTests {
     private let server: MockServer
@@ -317,5 +330,48 @@ struct ComingFromWebServiceSwiftTests {
         let clone = service.clone()
         #expect(try await clone.perform(example()).value == "/x/1")
         #expect(try await service.stored(example()).value.value == "/x/1")
+    }
+}
+
+/// The examples of the page.
+@Suite("Migrating from WebServiceSwift", .permit)
+struct MigratingFromWebServiceSwiftTests {
+    @Test("A typed request is performed, stored and read from the storage")
+    func typedRequest() async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200, json: [["name": "Long Trail"]]) }
+        let (baseURL, printed) = (server.baseURL, Collected<String>())
+        @Sendable func print(_ value: Any) { printed.add("\(value)") }
+
+        let service = WebService(baseURL: baseURL, endpoints: [HTTPEndpoint()], storages: [MemoryStorage()])
+        service.perform(BrewerListRequest(state: "vermont")) { response in
+            switch response {
+            case .canceledRequest: break
+            case .data(let brewers): print(brewers.map(\.name))
+            case .error(let error): print("no brewers: \(error)")
+            }
+        }
+
+        #expect(await printed.wait() == [#"["Long Trail"]"#])
+        await service.finishStoring()
+        while service.containsRequests() { await Task.yield() }
+
+        let request = BrewerListRequest(state: "vermont")
+        let task = service.perform(request, duplicates: .reject)
+        let read = service.stored(request, maximumAge: .seconds(3_600), .untilFinished(task)) { response in
+            if case .data(let stored) = response { print("stored: \(stored.value.count)") }
+        }
+
+        _ = await read.result
+        #expect(await printed.wait(for: 2).last == "stored: 1")
+        #expect(try await task.value == [Brewer(name: "Long Trail")])
+        #expect(server.receivedRequests.count == 2)
+    }
+
+    @Test("A mock endpoint responds to one type of request")
+    func mocks() async throws {
+        let mock = MockRequestEndpoint { (request: BrewerListRequest) in [Brewer(name: "mock of \(request.state)")] }
+        let service = WebService(endpoints: [mock])
+        let brewers = try await service.perform(BrewerListRequest(state: "vermont")).value
+        #expect(brewers == [Brewer(name: "mock of vermont")])
     }
 }

@@ -9,18 +9,18 @@ import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceDownloads
 import WebServiceMocking
+import WebServicePagination
 
 #if WEBSERVICE_CURL
 import WebServiceCurl
-import WebServicePagination
 #endif
 
 #if WEBSERVICE_SQLITE
 import WebServiceSQLite
 #endif
 
-// Every snippet of Cookbook.md that is not in Examples, in the order of the page, with its expected
-// behavior. `DocumentationTests` verifies that none is missing.
+// Every snippet of Cookbook.md that is in no other file of this folder or of Examples, with its
+// expected behavior. `DocumentationTests` verifies that none is missing.
 
 struct User: Codable, Sendable {
     var name: String
@@ -130,6 +130,76 @@ struct GraphQL<Value: Decodable & Sendable>: Decodable, Sendable {
     }
 }
 
+enum BreweryStage: String {
+    case development = "http://localhost:8080/v1"
+    case staging = "https://staging.brewhapi.example.com/v1"
+    case production = "https://brewhapi.example.com/v1"
+
+    func makeService() -> WebService {
+        let service = WebService(baseURLString: rawValue)
+        service.interceptors = [.retry()]
+        service.headers["X-Client"] = "brewery-app"
+        return service
+    }
+}
+
+struct RequestSigner: Interceptor {
+    var keyID: String
+    var sign: @Sendable (_ message: Data) throws -> String
+    var now: @Sendable () -> Date = Date.init
+
+    func intercept(_ request: Request, next: Next) async throws -> Response {
+        let encoded = try request.urlRequest()
+        let date = now().ISO8601Format()
+        let place = [request.method.rawValue, encoded.url?.absoluteString ?? "", date]
+        let message = Data((place.joined(separator: "\n") + "\n").utf8) + (encoded.httpBody ?? Data())
+        var request = request
+        request.headers["X-Date"] = date
+        request.headers["X-Signature"] = "\(keyID):\(try sign(message))"
+        return try await next(request)
+    }
+}
+
+struct ChatChunk: Decodable, Sendable {
+    struct Delta: Decodable, Sendable { var content: String? }
+    struct Choice: Decodable, Sendable { var delta: Delta }
+    var choices: [Choice]
+}
+
+@MainActor final class LabelList {
+    private(set) var labels: [String] = []
+    private let pages: Paginator<String, URL>
+
+    init(service: WebService) {
+        pages = Paginator.links(from: service.request(.GET, path: "/labels")) { request in
+            service.sessionTask(request: request).decode([String].self)
+        }
+    }
+
+    var hasMore: Bool { pages.canMoveNext }
+
+    func loadMore() async throws {
+        guard let page = try await pages.moveNext() else { return }
+        labels += page.items
+    }
+}
+
+@MainActor @Observable final class UploadModel {
+    private(set) var fraction = 0.0
+    private(set) var message: String?
+
+    func upload(_ file: URL, with service: WebService) async {
+        let upload = service.PUT("/videos/7").setBody(file: file, contentType: "video/mp4").empty()
+        for await progress in upload.resume().progress { fraction = progress.fractionSent ?? fraction }
+        do {
+            try await upload.value
+            message = "The video is uploaded."
+        } catch {
+            message = "The video is not uploaded: \(error)"
+        }
+    }
+}
+
 @Suite("Cookbook", .permit)
 struct CookbookSnippets {
     private let mock = MockService()
@@ -148,6 +218,193 @@ struct CookbookSnippets {
         _ = try service.absoluteURL("/")
         #expect(service.baseURLString == address)
         #expect(throws: WebServiceError.self) { try WebService(baseURLString: "brewhapi").absoluteURL("/") }
+    }
+
+    @Test("Each environment has its base URL and the same configuration")
+    func environments() async throws {
+        let service = BreweryStage.staging.makeService()
+        service.session = mock.session
+        mock.on(.url("https://staging.brewhapi.example.com/v1/brewers"), .text("ale"))
+        #expect(try await service.GET("/brewers").string().value == "ale")
+        #expect(mock.receivedRequests.last?.headers["X-Client"] == "brewery-app")
+        #expect(BreweryStage.production.makeService().baseURLString == "https://brewhapi.example.com/v1")
+        #expect(BreweryStage.development.makeService().baseURLString == "http://localhost:8080/v1")
+    }
+
+    @Test("One call has a longer timeout")
+    func timeout() async throws {
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        let service = mock.service
+        mock.on(.GET, "/reports/2026", .text("ale").after(.seconds(100)))
+        let report = service.GET("/reports/2026").setTimeout(.seconds(120)).setDeadline(.seconds(300)).data()
+        report.resume()
+        await clock.advance(by: .seconds(100))
+        #expect(try await report.value == Data("ale".utf8))
+        #expect(report.request.options.deadline == .seconds(300))
+    }
+
+    @Test("The cookie of one service is sent by another")
+    func sharedCookies() async throws {
+        let accounts = WebService(baseURLString: "https://accounts.brewery.test")
+        let shop = WebService(baseURLString: "https://shop.brewery.test")
+        accounts.session = mock.session
+        shop.session = mock.session
+        mock.on(.POST, "/login", .status(204).header("Set-Cookie", "id=7; Domain=brewery.test; Secure"))
+        mock.on(.path("/cart") && .header("Cookie", "id=7"), .text("ale"))
+        let jar = CookieJar()
+        for service in [accounts, shop] { service.cookieJar = jar }
+        _ = try await accounts.POST("/login").setFormParameters(["user": "ann"]).empty().value
+        let cart = try await shop.GET("/cart").string().value
+        #expect(cart == "ale")
+        #expect(jar.cookies.map(\.name) == ["id"])
+    }
+
+    @Test("Each attempt is signed with its date, its URL and its body")
+    func signatures() async throws {
+        @Sendable func hmac(_ message: Data) throws -> String { message.base64EncodedString() }
+        mock.on(.PUT, "/brewers/7", [.status(503).header("Retry-After", "0"), .status(204)])
+        service.interceptors = [.retry(), RequestSigner(keyID: "7") { message in try hmac(message) }]
+        let brewer = service.PUT("/brewers/7").setQueryParameters(["notify": true]).setJSON(Brewer(name: "ale"))
+        try await brewer.empty().value
+        #expect(mock.receivedRequests.count == 2)
+        for request in mock.receivedRequests {
+            let date = try #require(request.headers["X-Date"])
+            let url = try #require(request.url)
+            #expect(url.query == "notify=true")
+            let message = Data("PUT\n\(url.absoluteString)\n\(date)\n".utf8) + request.body
+            #expect(!request.body.isEmpty)
+            #expect(request.headers["X-Signature"] == "7:" + (try hmac(message)))
+        }
+    }
+
+    @Test("A chat completion is streamed until its last event")
+    func chat() async throws {
+        let (key, pieces) = ("canary", ["A pale ", "ale."])
+        let events = pieces.map {
+            ServerSentEvent(data: #"{"choices": [{"index": 0, "delta": {"content": "\#($0)"}}]}"#)
+        }
+        let last = ServerSentEvent(data: #"{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}"#)
+        mock.on(
+            .path("/chat/completions") && .header("Authorization", "Bearer canary") && .json(["stream": true]),
+            [.events(events + [last, ServerSentEvent(data: "[DONE]")]), .events(events)])
+        var text = ""
+        func read() async throws {
+            service.interceptors = [.bearer(key)]
+            let question: JSONValue = [
+                "model": "ale-1", "stream": true, "messages": [["role": "user", "content": "Describe an ale."]],
+            ]
+            let chat = service.POST("/chat/completions").setJSON(question)
+            for try await chunk in chat.events(ChatChunk.self, until: { $0.data == "[DONE]" }) {
+                text += chunk.choices.first?.delta.content ?? ""
+            }
+        }
+        try await read()
+        #expect(text == "A pale ale.")
+        let error = await #expect(throws: WebServiceError.self) { try await read() }
+        #expect(error?.code == .streamEndedEarly)
+    }
+
+    @Test("A list is extended by a page at a time, also after an error")
+    @MainActor func list() async throws {
+        mock.on(.GET, "/labels", .json(["red"]).header("Link", "</labels?page=2>; rel=next"))
+        mock.on(.path("/labels") && .query("page", "2"), [.status(500), .json(["blue"])])
+        let list = LabelList(service: service)
+        try await list.loadMore()
+        #expect(list.labels == ["red"])
+        #expect(list.hasMore)
+        await #expect(throws: WebServiceError.self) { try await list.loadMore() }
+        #expect(list.labels == ["red"])
+        #expect(list.hasMore)
+        try await list.loadMore()
+        #expect(list.labels == ["red", "blue"])
+        #expect(!list.hasMore)
+        try await list.loadMore()
+        #expect(list.labels.count == 2)
+    }
+
+    @Test("A model shows the progress and the result of an upload")
+    @MainActor func uploadModel() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }  // a folder of this test
+        let video = folder.appendingPathComponent("ale.mp4")
+        try Data(repeating: 7, count: 1 << 20).write(to: video)
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.PUT, "/videos/7", [.status(204), .status(500)])
+        let service = WebService(baseURLString: server.baseURLString)
+        let model = UploadModel()
+        await model.upload(video, with: service)
+        #expect(model.message == "The video is uploaded.")
+        #expect(model.fraction == 1)
+        #expect(server.receivedRequests.last?.body.count == 1 << 20)
+        await model.upload(video, with: service)
+        #expect(model.message?.contains("unacceptableStatus: the status 500 is not acceptable") == true)
+    }
+
+    @Test("A stored value replaces an error of the server")
+    func storedOffline() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }  // a folder of this test
+        mock.on(.GET, "/brewers", [.json([Brewer(name: "Long Trail")]), .error(URLError(.notConnectedToInternet))])
+        for _ in 0..<2 {
+            service.storages = [try FileStorage(folder: folder)]
+            let list = try await service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .serverElseCache).value
+            #expect(list == [Brewer(name: "Long Trail")])
+            #expect(await service.finishStoring())
+        }
+        #expect(mock.receivedRequests.count == 2)
+    }
+
+    @Test("A cached response replaces an error of the server")
+    func cachedOffline() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }  // a folder of this test
+        mock.on(
+            .GET, "/label",
+            [
+                .text("ale").headers(["Cache-Control": "max-age=0", "ETag": "\"1\""]),
+                .error(URLError(.notConnectedToInternet)), .status(503),
+            ])
+        for _ in 0..<3 {
+            service.interceptors = [ResponseCache(storage: try FileStorage(folder: folder), account: { "ann" })]
+            let label = try await service.GET("/label")
+                .setHeaderValue("stale-if-error=604800", forName: "Cache-Control").string().value
+            #expect(label == "ale")
+            let cache = try #require(service.interceptors.first as? ResponseCache)
+            #expect(await cache.finishStoring())
+        }
+        #expect(mock.receivedRequests.count == 3)
+    }
+
+    @Test("An interceptor, an error mapper and an observer replace a delegate")
+    func delegate() async throws {
+        let reports = Counter()
+        @Sendable func print(_ name: String, _ duration: Duration) { reports.increment() }
+        mock.on(.header("X-Channel", "beta"), .status(404))
+        service.interceptors = [
+            .closure { request, next in
+                var request = request
+                request.headers["X-Channel"] = "beta"
+                return try await next(request)
+            }
+        ]
+        service.errorMapper = .closure { response in response.status == 404 ? BreweryError.notFound : nil }
+        service.observers = [.metrics { metrics in print(metrics.exchange.name, metrics.duration) }]
+        await #expect(throws: BreweryError.notFound) { try await service.GET("/brewers").empty().value }
+        await eventually("the metrics are reported") { reports.value == 1 }
+    }
+
+    @Test("A retry takes no real time")
+    func retry() async throws {
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        mock.service.interceptors = [.retry()]
+        mock.on(.GET, "/brewers", [.status(503), .error(URLError(.networkConnectionLost)), .text("ale")])
+        let task = mock.service.GET("/brewers").string().resume()
+        await clock.advance(by: .seconds(10))
+        #expect(try await task.value == "ale")
+        #expect(mock.receivedRequests.count == 3)
     }
 
     @Test("A fixed token is sent with each request")
@@ -398,8 +655,11 @@ struct CookbookSnippets {
         let video = folder.appendingPathComponent("ale.mp4")
         try Data("frames".utf8).write(to: video)
         mock.on(.POST, "/uploads", .json(SignedURL(url: "https://store.test/ale.mp4?signature=1")))
-        mock.on(.method(.PUT) && !.header("Authorization"), .status(200).header("ETag", "\"1\""))
+        mock.on(
+            .method(.PUT) && !.header("Authorization") && !.header("X-Client"),
+            .status(200).header("ETag", "\"1\""))
         service.interceptors = [.bearer("canary")]
+        service.headers["X-Client"] = "brewery-app"
         let signed = try await service.POST("/uploads").decode(SignedURL.self).value
         let upload = service.PUT(signed.url).setBody(file: video, contentType: "video/mp4")
             .onProgress { progress in print(progress.fractionSent ?? 0) }
@@ -548,6 +808,22 @@ struct CookbookSnippets {
         configuration.tls.clientCertificate = .init(certificateFile: certificate.path, keyFile: key.path)
         service.session = try CurlSession(configuration: configuration)
         #expect(try await service.GET("/me").string().value == "CN=ann,O=Brewery")
+    }
+
+    @Test("A proxy receives the user and the password, and the server does not")
+    func authenticatedProxy() async throws {
+        let proxy = try MockServer { _ in .text("ale") }
+        defer { proxy.stop() }
+        let (proxyURL, user, password) = ("http://127.0.0.1:\(proxy.port)", "ann", "secret")
+        let service = WebService(baseURLString: "http://brewery.example")
+        var configuration = CurlSession.Configuration()
+        configuration.proxy = .authenticated(url: proxyURL, user: user, password: password)
+        service.session = try CurlSession(configuration: configuration)
+        #expect(try await service.GET("/").string().value == "ale")
+        let request = try #require(proxy.receivedRequests.first)
+        #expect(request.headers["Proxy-Authorization"] == "Basic " + Data("ann:secret".utf8).base64EncodedString())
+        #expect(request.headers["Authorization"] == nil)
+        #expect(!"\(configuration.proxy)".contains("secret"))
     }
 
     @Test("A proxy with a password is used for hosts outside of the company")

@@ -57,6 +57,12 @@ struct BreweryClient: BreweryAPI {
     let webService: WebService
 }
 
+extension WebService {
+    func brewer(named name: String) -> TypedTask<Brewer> {
+        GET("/brewers/{name}", pathParameters: ["name": name]).decode(Brewer.self)
+    }
+}
+
 struct BrewersRequest: HTTPServiceRequest, Hashable {
     var state: String
     typealias Output = [Brewer]
@@ -362,6 +368,38 @@ struct GuideSnippets {
             .resume()
         await service.GET("/brewers").finish()
         #expect(session.recordedRequests.map { $0.url?.path } == ["/v1/brewers", "/v1/brewers", "/v1/brewers"])
+    }
+
+    @Test("The response of a typed task has a status and header fields")
+    func responses() async throws {
+        let response = try await service.GET("/brewers").data().response
+        print(response.status, response.header("Content-Type") ?? "none")
+        #expect(response.status == 200)
+        service.GET("/brewers").decode([Brewer].self)
+            .updateUI { brewers in print("\(brewers.count) brewers") }
+            .updateErrorUI { error in print("the brewers cannot be loaded: \(error)") }
+            .resume()
+        await service.GET("/brewers").finish()
+    }
+
+    @Test("An extension of WebService is an API client")
+    func serviceExtension() async throws {
+        let mock = MockService()
+        mock.on(.GET, "/brewers/{name}", .json(Brewer(name: "Long Trail")))
+        #expect(try await mock.service.brewer(named: "Long Trail").value == Brewer(name: "Long Trail"))
+        #expect(mock.session.receivedRequests.first?.pathParameters["name"] == "Long Trail")
+    }
+
+    @Test("A log-out removes the credential and cancels what is in flight")
+    func logOut() async throws {
+        let mock = MockService(clock: TestClock())
+        mock.on(.GET, "/brewers", .text("late").after(.seconds(60)))
+        let (service, authentication) = (mock.service, Authentication(TokenSource { .bearer("1") }))
+        service.interceptors = [authentication]
+        let task = service.GET("/brewers").string().resume()
+        authentication.clear()
+        service.cancelAll()
+        await #expect(throws: URLError(.cancelled)) { try await task.value }
     }
 
     @Test("Placeholders are replaced with encoded values")

@@ -1,0 +1,5 @@
+import Foundation
+
+struct Brewer: Codable, Sendable {
+    var name: String
+}

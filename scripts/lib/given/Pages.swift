@@ -1,0 +1,4 @@
+struct Visits: Codable, Sendable {
+    var visits: [String]
+    var next: String?
+}

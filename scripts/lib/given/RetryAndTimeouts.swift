@@ -1,0 +1,3 @@
+struct Brewer: Codable, Sendable {
+    var name: String
+}

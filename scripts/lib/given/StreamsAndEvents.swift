@@ -1,0 +1,2 @@
+nonisolated(unsafe) var size = 0
+nonisolated(unsafe) var ids: [String] = []

@@ -1,0 +1,5 @@
+import WebServiceCore
+
+enum Feature: RequestTagKey {
+    static let defaultValue = "unknown"
+}
