@@ -31,6 +31,7 @@ typedef int (*ccurl_seek_callback)(void *context, curl_off_t offset, int origin)
 typedef int (*ccurl_prereq_callback)(void *context, char *remote, char *local, int remote_port, int local_port);
 typedef curl_socket_t (*ccurl_open_socket_callback)(void *context, curlsocktype purpose, struct curl_sockaddr *address);
 typedef int (*ccurl_close_socket_callback)(void *context, curl_socket_t socket);
+typedef int (*ccurl_debug_callback)(CURL *easy, curl_infotype type, char *bytes, size_t count, void *context);
 
 // The options are CURLOPT_WRITEFUNCTION, CURLOPT_HEADERFUNCTION and CURLOPT_READFUNCTION.
 static inline CURLcode ccurl_set_bytes_callback(CURL *easy, CURLoption option, ccurl_bytes_callback callback) {
@@ -47,6 +48,9 @@ static inline CURLcode ccurl_set_open_socket_callback(CURL *easy, ccurl_open_soc
 }
 static inline CURLcode ccurl_set_close_socket_callback(CURL *easy, ccurl_close_socket_callback callback) {
     return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback);
+}
+static inline CURLcode ccurl_set_debug_callback(CURL *easy, ccurl_debug_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, callback);
 }
 
 // Only http and https, whatever libcurl was built with. The option is CURLOPT_PROTOCOLS_STR of libcurl 7.85, or the older

@@ -127,6 +127,14 @@ extension CurlSession {
         /// to `false`.
         public var recordsCertificates = false
 
+        /// A Boolean value that indicates whether the metrics of a request contain its header
+        /// fields as they were sent (`TransportMetrics.requestHeaders`), for example for the
+        /// inspector.
+        ///
+        /// libcurl then also formats messages for each request, which takes processor time. Defaults
+        /// to `false`.
+        public var recordsRequestHeaders = false
+
         /// The proxy configuration. Defaults to ``Proxy/environment``.
         public var proxy = Proxy.environment
 

@@ -110,6 +110,7 @@ package struct HTTPArchive: Sendable {
         let query = url.split(separator: "?", maxSplits: 1).dropFirst().first ?? ""
         var headers = request.headers
         if let contentType = request.contentType { headers[.contentType] = contentType }
+        if let sent = attempt.transport?.requestHeaders, !sent.isEmpty { headers = sent }
         var object: [String: Any] = [
             "method": request.method.rawValue, "url": url, "httpVersion": Self.version(attempt), "cookies": [Any](),
             "headers": headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] },

@@ -100,6 +100,11 @@ public struct TransportMetrics: Sendable, Hashable {
     /// The certificates of the server in DER, beginning with its own; empty if the session does not
     /// report them.
     public var certificates: [Data] = []
+    /// The header fields of the request as they were sent, with those that the session has added,
+    /// such as `Host`, `User-Agent` and `Content-Length`; empty if the session does not report them.
+    ///
+    /// They contain credentials and cookies.
+    public var requestHeaders: Headers = [:]
 
     /// Creates metrics.
     public init(

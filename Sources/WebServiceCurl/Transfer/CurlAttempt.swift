@@ -51,6 +51,8 @@ final class CurlAttempt {
     private(set) var isIdempotent = true
     /// The number of times the request was sent.
     var sendCount = 0
+    /// The head of the request as it was sent; empty unless the configuration records it.
+    var sentHead = SentHead()
     /// A Boolean value that indicates whether the server rejected the field `Expect`.
     var isRefused = false
     /// A Boolean value that indicates whether the exchange restarts, because libcurl chose an

@@ -50,6 +50,15 @@ extension CurlHandle {
         }
         ccurl_set_pointer(easy, CURLOPT_CLOSESOCKETDATA, loop)
         ccurl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        if configuration.recordsRequestHeaders {
+            ccurl_set_long(easy, CURLOPT_VERBOSE, 1)
+            ccurl_set_debug_callback(easy) { _, type, bytes, count, context in
+                guard type == CURLINFO_HEADER_OUT else { return 0 }
+                CurlHandle.from(context)?.attempt.sentHead.add(UnsafeRawBufferPointer(start: bytes, count: count))
+                return 0
+            }
+            ccurl_set_pointer(easy, CURLOPT_DEBUGDATA, context)
+        }
         ccurl_set_long(easy, CURLOPT_BUFFERSIZE, 64 << 10)
         ccurl_set_long(easy, CURLOPT_MAXAGE_CONN, max(1, configuration.idleConnectionLifetime.milliseconds / 1000))
         ccurl_set_string(easy, CURLOPT_ACCEPT_ENCODING, ContentCodings.system.acceptedNames)

@@ -30,6 +30,7 @@ extension CurlHandle {
             (metrics.tlsVersion, metrics.tlsCipher) = (security.version, security.cipher)
             metrics.certificates = security.certificates
         }
+        if engine.configuration.recordsRequestHeaders { metrics.requestHeaders = attempt.sentHead.headers }
         if head.isComplete { metrics.networkProtocol = Self.name(ofVersion: long(CURLINFO_HTTP_VERSION)) }
         return metrics
     }

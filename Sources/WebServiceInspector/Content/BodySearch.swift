@@ -19,7 +19,7 @@ struct BodySearch: Encodable {
         let responses = exchange.attempts.map(\.response) + [exchange.response]
         return responses.contains { $0.map { has(wanted, $0.body, headers: $0.head.headers, redaction) } ?? false }
             || exchange.attempts.contains { attempt in
-                attempt.body.map { has(wanted, $0, headers: attempt.sentHeaders, redaction) } ?? false
+                attempt.body.map { has(wanted, $0, headers: attempt.requestHeaders, redaction) } ?? false
             }
     }
 

@@ -35,7 +35,7 @@ struct ChangedRequest: Decodable {
                     throw Self.error("a header field consists of a name and a value")
                 }
                 guard hasPlaceholder(value) else { return (name, value) }
-                let secret = sent.sentHeaders.first {
+                let secret = sent.requestHeaders.first {
                     $0.name.equalsIgnoringASCIICase(name) && redaction.value(ofHeader: $0.name, $0.value) == value
                 }
                 guard isSameOrigin, let secret else {

@@ -63,7 +63,7 @@ struct ShownBody: Encodable {
     /// Creates the body of a request.
     init(requestOf attempt: RecordedAttempt, _ redaction: Redaction, showsBinary: Bool = false) {
         self.init(
-            attempt.body ?? RecordedBody(Data(), limit: 0), attempt.sentHeaders, redaction, showsBinary: showsBinary)
+            attempt.body ?? RecordedBody(Data(), limit: 0), attempt.requestHeaders, redaction, showsBinary: showsBinary)
         if attempt.body == nil {
             size = attempt.streamLength ?? 0
             note = "A file or stream\(attempt.streamLength.map { " of \($0) bytes" } ?? ""), which is not retained."

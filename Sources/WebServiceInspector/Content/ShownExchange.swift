@@ -76,6 +76,8 @@ struct ShownAttempt: Encodable {
     let address: String?
     let isReused: Bool?
     let requestHeaders: [[String]]
+    /// The header fields as they were sent; `nil` if the session does not report them.
+    let sentHeaders: [[String]]?
     let requestBody: ShownBody
     let phases: [Phase]
     let curl: String
@@ -110,7 +112,9 @@ struct ShownAttempt: Encodable {
         `protocol` = attempt.metrics?.networkProtocol
         address = attempt.metrics?.remoteAddress
         isReused = attempt.metrics?.isConnectionReused
-        requestHeaders = redaction.pairs(of: attempt.sentHeaders)
+        requestHeaders = redaction.pairs(of: attempt.requestHeaders)
+        let sent = attempt.metrics?.requestHeaders ?? [:]
+        sentHeaders = sent.isEmpty ? nil : redaction.pairs(of: sent)
         requestBody = ShownBody(requestOf: attempt, redaction, showsBinary: showsBinary)
         phases = attempt.metrics.map(Self.phases) ?? []
         curl = attempt.request.curlDescription(redaction: redaction)

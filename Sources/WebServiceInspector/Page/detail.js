@@ -97,8 +97,9 @@ const panels = {
     if (!sent) return [el("p", "note", "No request was sent.")];
     return [
       ...attemptButtons(), fields([[sent.method, sent.url]], true, detail.placeholder),
-      el("h3", "", "Header fields"), headerFields(sent.requestHeaders),
-      ...(selected < 0 ? [] : [el("p", "note", passedNote)]), el("h3", "", "Body"),
+      el("h3", "", sent.sentHeaders ? "Header fields as sent" : "Header fields"),
+      headerFields(sent.sentHeaders || sent.requestHeaders),
+      ...(selected < 0 || sent.sentHeaders ? [] : [el("p", "note", passedNote)]), el("h3", "", "Body"),
       ...bodyNodes(sent.requestBody, detail.placeholder, sent.url),
     ];
   },
@@ -147,7 +148,8 @@ function parentLink(number) {
   return button;
 }
 const passedNote =
-  "As passed to the session. The transport adds fields such as Host, User-Agent and Content-Length.";
+  "As passed to the session. The transport adds fields such as Host, User-Agent and Content-Length; " +
+  "a CurlSession with recordsRequestHeaders in its configuration reports them.";
 function headerFields(pairs) {
   return pairs.length ? fields(pairs, true, detail.placeholder) : el("p", "note", "No header fields.");
 }

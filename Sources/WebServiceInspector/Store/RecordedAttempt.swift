@@ -31,8 +31,8 @@ struct RecordedAttempt: Sendable {
         streamLength = isInMemory ? nil : request.stream.map { $0.length } ?? Int64(request.bodyCount)
     }
 
-    /// The header fields with `Content-Type`.
-    var sentHeaders: Headers {
+    /// The header fields of the request with `Content-Type`, without those that the session adds.
+    var requestHeaders: Headers {
         var headers = headers
         if let contentType { headers[.contentType] = contentType }
         return headers
@@ -41,6 +41,7 @@ struct RecordedAttempt: Sendable {
     /// The number of bytes that are retained, approximately.
     var size: Int {
         256 + url.utf8.count + (body?.data.count ?? 0) + RecordedResponse.size(of: headers) + (response?.size ?? 0)
+            + (metrics.map { RecordedResponse.size(of: $0.requestHeaders) } ?? 0)
     }
 
     /// The request, with a placeholder for a body that is not retained completely.

@@ -32,7 +32,7 @@ struct ChangedRequestTests {
     @Test("Placeholders in unchanged values are replaced by the secrets", .covers("L-347"))
     func secrets() async throws {
         let sent = try await send()
-        let fields = Redaction.standard.pairs(of: sent.sentHeaders)
+        let fields = Redaction.standard.pairs(of: sent.requestHeaders)
         #expect(!fields.joined().joined().contains("canary"))
         let request = try changed(headers: fields).request(from: sent, .standard)
         let encoded = try EncodedRequest.encoding(request)

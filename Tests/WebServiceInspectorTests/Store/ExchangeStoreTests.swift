@@ -98,6 +98,21 @@ struct ExchangeStoreTests {
         #expect(shown.requestBody.size == 5_000)
     }
 
+    @Test("The fields as sent are shown beside those of the request, without secrets", .covers("H-356"))
+    func sentHeaders() async throws {
+        let inspected = InspectedService()
+        inspected.session.on(.GET, "/x", 200)
+        let exchange = try await inspected.send(Request(url: "https://h.example.com/x"))
+        var attempt = try #require(exchange.attempts.last)
+        #expect(ShownAttempt(attempt, .standard).sentHeaders == nil)
+        var metrics = TransportMetrics(total: .zero)
+        metrics.requestHeaders = ["Host": "h.example.com", "Authorization": "Bearer canary"]
+        attempt.metrics = metrics
+        let shown = ShownAttempt(attempt, .standard)
+        #expect(shown.sentHeaders == [["Host", "h.example.com"], ["Authorization", "[redacted]"]])
+        #expect(shown.requestHeaders.isEmpty)
+    }
+
     @Test("The last 100 events of one exchange are retained")
     func manyEvents() async throws {
         let inspected = InspectedService()
