@@ -131,8 +131,8 @@ extension CurlSession {
         /// fields as they were sent (`TransportMetrics.requestHeaders`), for example for the
         /// inspector.
         ///
-        /// libcurl then also formats messages for each request, which takes processor time. Defaults
-        /// to `false`.
+        /// libcurl then also formats messages for each request, which takes processor time.
+        /// Defaults to `false`.
         public var recordsRequestHeaders = false
 
         /// The proxy configuration. Defaults to ``Proxy/environment``.
