@@ -101,9 +101,9 @@ public struct TransportMetrics: Sendable, Hashable {
     /// report them.
     public var certificates: [Data] = []
     /// The header fields of the request as they were sent, with those that the session has added,
-    /// such as `Host`, `User-Agent` and `Content-Length`; empty if the session does not report them.
+    /// such as `Host`, `User-Agent` and `Content-Length`.
     ///
-    /// They contain credentials and cookies.
+    /// They contain credentials and cookies. Empty if the session does not report them.
     public var requestHeaders: Headers = [:]
 
     /// Creates metrics.
