@@ -57,8 +57,8 @@ extension CurlHandle {
     }
 
     /// Returns the TLS connection to the server, for a request on a new connection.
-    func security() -> Connections.Security? {
-        guard exchange?.request.url.utf8.starts(with: "https:".utf8) == true else { return nil }
+    func security(_ request: EncodedRequest?) -> Connections.Security? {
+        guard request?.url.utf8.starts(with: "https:".utf8) == true else { return nil }
         let names = ccurl_tls_names(easy, engine.tls)
         // The certificates are those of the connection that the handle opened last.
         let isOwn = long(CURLINFO_NUM_CONNECTS) > 0 && engine.configuration.recordsCertificates
