@@ -22,7 +22,8 @@ extension CurlHandle {
             metrics.connect = connected > .zero ? max(.zero, connected - lookup) : nil
             metrics.secureConnect = secured > .zero ? max(.zero, secured - connected) : nil
         }
-        if attempt.sendCount > 0, let address = string(CURLINFO_PRIMARY_IP), !address.isEmpty {
+        // libcurl reports the path of a Unix domain socket as its address.
+        if attempt.sendCount > 0, engine.configuration.unixSocketPath == nil, let address = string(CURLINFO_PRIMARY_IP), !address.isEmpty {
             metrics.remoteAddress = address
             metrics.remotePort = long(CURLINFO_PRIMARY_PORT)
         }
