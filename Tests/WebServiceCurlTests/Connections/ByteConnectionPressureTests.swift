@@ -141,17 +141,6 @@ struct ByteConnectionPressureTests {
         #expect(duration < .milliseconds(100))
     }
 
-    @Test("A cancelled connect ends at once, during the TLS handshake", .exclusive)
-    func cancelHandshake() async throws {
-        let peer = try BytePeer { $0.awaitEnd() }
-        let (code, duration) = await cancelled(when: { peer.openCount == 1 }) { [session] in
-            try await session.connect(port: peer.port, scheme: "https")
-        }
-        #expect(code == .cancelled)
-        #expect(duration < .milliseconds(100))
-        await eventually("the peer notices") { peer.openCount == 0 }
-    }
-
     @Test("A cancelled connect ends at once, while a closure looks the host up", .exclusive)
     func cancelResolver() async throws {
         let isCalled = Box(false)

@@ -94,6 +94,19 @@ struct ByteConnectionTLSTests {
         #expect(response.hasSuffix("CN=client"))
     }
 
+    @Test("A cancelled connect ends at once, during the handshake", .exclusive)
+    func cancellation() async throws {
+        let peer = try BytePeer { $0.awaitEnd() }
+        let session = try session()
+        let task = Task { await outcome { try await session.connect(port: peer.port, scheme: "https") } }
+        await eventually("the handshake begins") { peer.openCount == 1 }
+        let start = ContinuousClock.now
+        task.cancel()
+        #expect(await task.value.urlErrorCode == .cancelled)
+        #expect(start.duration(to: .now) < .milliseconds(100))
+        await eventually("the peer notices") { peer.openCount == 0 }
+    }
+
     @Test("An end without close_notify is a loss", .enabled(if: LinkedLibrary.exportsOpenSSL, "it is detected with OpenSSL"))
     func truncation() async throws {
         _ = try await connect(try session(), server.port)
