@@ -193,7 +193,9 @@ extension CurlEngine {
         channels.admission.release(driver.queue)
         guard channels.drivers.isEmpty else { return }
         if ccurl_closes_with_handle() == 0 { return freeChannelMulti() }
-        if busy.isEmpty { expiryInstant = now.addingSaturated(configuration.idleConnectionLifetime) }
+        if busy.isEmpty {
+            expiryInstant = min(expiryInstant, now.addingSaturated(configuration.idleConnectionLifetime))
+        }
     }
 
     func endAllChannels(_ error: any Error) {

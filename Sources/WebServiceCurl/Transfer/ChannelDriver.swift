@@ -57,8 +57,8 @@ final class ChannelDriver {
 
     /// Begins to use the connection that libcurl has established.
     ///
-    /// - Returns: `false` if libcurl has closed it since: between its completion and the first call,
-    ///   it considers a connection idle, and pending bytes a reason to discard it.
+    /// - Returns: `false` if libcurl has closed it since: between its completion and the first
+    ///   call, it considers a connection idle, and pending bytes a reason to discard it.
     func open() throws -> Bool {
         openingCount += 1
         var found: curl_socket_t = CURL_SOCKET_BAD
@@ -124,7 +124,7 @@ final class ChannelDriver {
         let buffer = handle.engine.channelBuffer
         var filling = Filling()
         guard let start = buffer.baseAddress else { return filling }
-        handle.detail[0] = 0
+        handle.detail.pointee = 0
         while filling.count < buffer.count {
             var count = 0
             let code = curl_easy_recv(handle.easy, start + filling.count, buffer.count - filling.count, &count)
@@ -183,7 +183,7 @@ final class ChannelDriver {
             guard let outgoing else { return }
             let length = min(outgoing.count - outgoingOffset, Self.pieceSize)
             var count = 0
-            handle.detail[0] = 0
+            handle.detail.pointee = 0
             let code = outgoing.withUnsafeBytes { bytes in
                 let start = fewBytes.map { UnsafeRawPointer($0) } ?? bytes.baseAddress
                 return start.map { curl_easy_send(handle.easy, $0 + outgoingOffset, length, &count) } ?? CURLE_OK
@@ -212,7 +212,7 @@ final class ChannelDriver {
         outgoing = channel.nextOutgoing()
         guard let outgoing, outgoing.count <= 16 else { return }
         let copy = UnsafeMutableRawPointer.allocate(byteCount: 16, alignment: 1)
-        outgoing.withUnsafeBytes { copy.copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(copy), byteCount: $0.count) }
+        UnsafeMutableRawBufferPointer(start: copy, count: 16).copyBytes(from: outgoing)
         fewBytes = copy
     }
 

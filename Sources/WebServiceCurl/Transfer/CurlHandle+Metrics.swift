@@ -23,7 +23,9 @@ extension CurlHandle {
             metrics.secureConnect = secured > .zero ? max(.zero, secured - connected) : nil
         }
         // libcurl reports the path of a Unix domain socket as its address.
-        if attempt.sendCount > 0, engine.configuration.unixSocketPath == nil, let address = string(CURLINFO_PRIMARY_IP), !address.isEmpty {
+        if attempt.sendCount > 0, engine.configuration.unixSocketPath == nil, let address = string(CURLINFO_PRIMARY_IP),
+            !address.isEmpty
+        {
             metrics.remoteAddress = address
             metrics.remotePort = long(CURLINFO_PRIMARY_PORT)
         }

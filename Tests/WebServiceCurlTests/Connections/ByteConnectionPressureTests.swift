@@ -5,7 +5,7 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-@Suite("Byte connections: back-pressure and cancellation", .permit)
+@Suite("Byte connections: back-pressure", .permit)
 struct ByteConnectionPressureTests {
     private let session: CurlSession
 
@@ -85,78 +85,6 @@ struct ByteConnectionPressureTests {
             return rounds == 20
         }
         return last
-    }
-
-    // MARK: Cancellation
-
-    /// Cancels a call once it waits, and returns its result and the duration until it ended.
-    private func cancelled<Value: Sendable>(
-        when isWaiting: () -> Bool, _ body: @escaping @Sendable () async throws -> Value
-    ) async -> (URLError.Code?, Duration) {
-        let task = Task { await outcome(body) }
-        await eventually("the call waits") { isWaiting() }
-        let start = ContinuousClock.now
-        task.cancel()
-        let code = await task.value.urlErrorCode
-        return (code, start.duration(to: .now))
-    }
-
-    @Test("A cancelled call that receives ends at once, with its connection", .exclusive)
-    func cancelReceive() async throws {
-        let peer = try BytePeer { $0.awaitEnd() }
-        let connection = try await session.connect(port: peer.port)
-        let (code, duration) = await cancelled(when: { peer.openCount == 1 }) { try await connection.receive() }
-        #expect(code == .cancelled)
-        #expect(duration < .milliseconds(100))
-        await eventually("the peer notices") { peer.openCount == 0 }
-        #expect(await outcome { try await connection.send(Data("x".utf8)) }.urlErrorCode == .cancelled)
-    }
-
-    @Test("A cancelled call that sends ends at once, with its connection", .exclusive)
-    func cancelSend() async throws {
-        let release = ThreadSignal()
-        let peer = try BytePeer { connection in
-            release.wait()
-            connection.awaitEnd()
-        }
-        let connection = try await session.connect(port: peer.port)
-        let (code, duration) = await cancelled(when: { peer.openCount == 1 }) {
-            try await connection.send(Data(count: 64 << 20))
-        }
-        #expect(code == .cancelled)
-        #expect(duration < .milliseconds(100))
-        release.signal()
-        await eventually("the peer notices") { peer.openCount == 0 }
-        #expect(await outcome { try await connection.receive() }.urlErrorCode == .cancelled)
-    }
-
-    @Test("A cancelled connect ends at once, while the peer does not accept", .exclusive)
-    func cancelConnect() async throws {
-        let listener = try FullListener()
-        let port = listener.port
-        let (code, duration) = await cancelled(when: { true }) { [session] in
-            try await session.connect(port: port)
-        }
-        #expect(code == .cancelled)
-        #expect(duration < .milliseconds(100))
-    }
-
-    @Test("A cancelled connect ends at once, while a closure looks the host up", .exclusive)
-    func cancelResolver() async throws {
-        let isCalled = Box(false)
-        let session = try CurlSession {
-            $0.proxy = .none
-            $0.resolver = { _, _ in
-                isCalled.change { $0 = true }
-                try await Task.sleep(for: .seconds(600))
-                return nil
-            }
-        }
-        let (code, duration) = await cancelled(when: { isCalled.value }) {
-            try await session.connect(port: 9, host: "brewery.example")
-        }
-        #expect(code == .cancelled)
-        #expect(duration < .milliseconds(100))
     }
 
     @Test("A call of a cancelled task ends the connection, also if bytes have arrived")
