@@ -163,10 +163,9 @@ final class ChannelDriver {
     }
 
     private func deliver(_ filling: Filling) throws {
-        if filling.count > 0 {
+        if filling.count > 0, let start = handle.engine.channelBuffer.baseAddress {
             lastActivity = handle.engine.now
-            let bytes = Data(handle.engine.channelBuffer.prefix(filling.count))
-            isReading = channel.didReceive(bytes)
+            isReading = channel.didReceive(Data(bytes: start, count: filling.count))
         }
         guard let end = filling.end else { return }
         isReading = false
