@@ -82,6 +82,25 @@ struct ByteConnectionRouteTests {
         #expect(result.urlErrorCode == .dnsLookupFailed)
     }
 
+    @Test(
+        "Names are looked up over HTTPS",
+        .enabled(if: SecureServer.isAvailable, "nginx or openssl is not installed"))
+    func dnsOverHTTPS() async throws {
+        let dns = try MockServer.namesOnLoopback()
+        let front = try SecureServer(backend: dns.baseURLString)
+        let session = try CurlSession {
+            $0.proxy = .none
+            $0.tls.trustedCertificatesFile = front.path("ca.pem")
+            $0.dnsURL = "https://localhost:\(front.port)/dns-query"
+        }
+        let peer = try BytePeer.echo()
+        for _ in 0..<3 {
+            let connection = try await session.connect(port: peer.port, host: "brewery.example")
+            #expect(try await connection.exchange(Data("a".utf8)) == Data("a".utf8))
+        }
+        #expect(dns.receivedRequests.contains { $0.path == "/dns-query" })
+    }
+
     @Test("An unknown host and a closed port are errors")
     func unreachable() async throws {
         let session = try CurlSession { $0.proxy = .none }
