@@ -86,6 +86,8 @@ static inline CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value) { 
 static inline CURLcode ccurl_get_size(CURL *easy, CURLINFO info, curl_off_t *value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value) { return curl_easy_getinfo(easy, info, value); }
 
+static inline CURLcode ccurl_get_socket(CURL *easy, curl_socket_t *socket) { return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, socket); }
+
 typedef int (*ccurl_socket_callback)(CURL *easy, curl_socket_t socket, int what, void *context, void *socket_context);
 typedef int (*ccurl_timer_callback)(CURLM *multi, long milliseconds, void *context);
 
@@ -314,6 +316,8 @@ typedef struct {
 
 typedef struct {
     int (*_Nullable SSL_has_pending)(const void *_Nonnull);
+    int (*_Nullable SSL_want)(const void *_Nonnull);
+    int (*_Nullable gnutls_record_get_direction)(void *_Nonnull);
     size_t (*_Nullable gnutls_record_check_pending)(void *_Nonnull);
     void (*_Nullable SSL_get0_alpn_selected)(const void *_Nonnull, const unsigned char *_Nullable *_Nonnull protocol, unsigned *_Nonnull length);
     int (*_Nullable gnutls_alpn_get_selected_protocol)(void *_Nonnull, ccurl_datum *_Nonnull protocol);
@@ -324,16 +328,18 @@ typedef struct {
 
 static inline ccurl_tls ccurl_load_tls(void) {
     void *library = ccurl_library();
-    ccurl_tls tls = {NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+    ccurl_tls tls = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     if (!library) return tls;
     if (ccurl_contains_openssl(library)) {
         tls.SSL_has_pending = (int (*)(const void *))dlsym(library, "SSL_has_pending");
+        tls.SSL_want = (int (*)(const void *))dlsym(library, "SSL_want");
         tls.SSL_get_version = (const char *(*)(const void *))dlsym(library, "SSL_get_version");
         tls.SSL_get_current_cipher = (const void *(*)(const void *))dlsym(library, "SSL_get_current_cipher");
         tls.SSL_CIPHER_get_name = (const char *(*)(const void *))dlsym(library, "SSL_CIPHER_get_name");
         tls.SSL_get0_alpn_selected = (void (*)(const void *, const unsigned char **, unsigned *))dlsym(library, "SSL_get0_alpn_selected");
     }
     tls.gnutls_record_check_pending = (size_t (*)(void *))dlsym(library, "gnutls_record_check_pending");
+    tls.gnutls_record_get_direction = (int (*)(void *))dlsym(library, "gnutls_record_get_direction");
     tls.gnutls_alpn_get_selected_protocol = (int (*)(void *, ccurl_datum *))dlsym(library, "gnutls_alpn_get_selected_protocol");
     return tls;
 }
@@ -378,6 +384,24 @@ static inline int ccurl_tls_has_pending(CURL *easy, ccurl_tls tls) {
     if (info->backend == CURLSSLBACKEND_GNUTLS && tls.gnutls_record_check_pending) return tls.gnutls_record_check_pending(info->internals) > 0;
     return 0;
 }
+
+// What the TLS connection of a handle waits for after a call that returned CURLE_AGAIN: CURL_POLL_IN or CURL_POLL_OUT; CURL_POLL_NONE without TLS, and where the TLS
+// library does not tell.
+static inline int ccurl_tls_awaits(CURL *easy, ccurl_tls tls) {
+    struct curl_tlssessioninfo *info = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info || !info->internals) return CURL_POLL_NONE;
+    if (info->backend == CURLSSLBACKEND_OPENSSL && tls.SSL_want) {
+        int awaited = tls.SSL_want(info->internals);
+        return awaited == 2 ? CURL_POLL_OUT : awaited == 3 ? CURL_POLL_IN : CURL_POLL_NONE;  // SSL_WRITING, SSL_READING
+    }
+    if (info->backend == CURLSSLBACKEND_GNUTLS && tls.gnutls_record_get_direction) {
+        return tls.gnutls_record_get_direction(info->internals) ? CURL_POLL_OUT : CURL_POLL_IN;
+    }
+    return CURL_POLL_NONE;
+}
+
+// Whether a connection for the caller is closed with its handle: since libcurl 7.85. Before, it stays open until libcurl opens another one.
+static inline int ccurl_closes_with_handle(void) { return curl_version_info(CURLVERSION_NOW)->version_num >= 0x075500; }
 
 static inline curl_socket_t ccurl_socket_timeout(void) { return CURL_SOCKET_TIMEOUT; }
 

@@ -33,6 +33,12 @@ extension CurlSession {
         /// The maximum number of idle connections, for each loop. Defaults to 64.
         public var maximumIdleConnections = 64
 
+        /// The maximum number of WebSocket connections, for each loop.
+        ///
+        /// They count toward no other limit. Further ones wait in first-in, first-out order. At
+        /// least 1. Defaults to 512.
+        public var maximumWebSocketConnections = 512
+
         /// The lifetime of an idle connection, in whole seconds. Defaults to 60 seconds.
         ///
         /// After a loop has had no request for this duration, it closes all its connections, and

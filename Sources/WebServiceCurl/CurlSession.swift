@@ -133,7 +133,7 @@ public final class CurlSession: UploadingSession {
         return rules.all[index].identity != nil
     }
 
-    private func nextLoop() -> CurlLoop {
+    func nextLoop() -> CurlLoop {
         guard loops.count > 1 else { return loops[0] }
         let index = turn.withLock { turn in
             turn = (turn + 1) % loops.count

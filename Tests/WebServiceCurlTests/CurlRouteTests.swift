@@ -245,17 +245,7 @@ struct CurlRouteTests {
         "Names are looked up over HTTPS", .covers("H-354"),
         .enabled(if: SecureServer.isAvailable, "nginx or openssl is not installed"))
     func dnsOverHTTPS() async throws {
-        let dns = try MockServer.forTest { request in
-            // A query for an address of IPv4 (RFC 1035, section 4.1) receives 127.0.0.1.
-            let query = [UInt8](request.body)
-            guard query.count > 16 else { return MockResponse(statusCode: 400) }
-            let isIPv4 = query[query.count - 3] == 1
-            var answer = Array(query[..<2]) + [0x81, 0x80, 0, 1, 0, isIPv4 ? 1 : 0, 0, 0, 0, 0] + query[12...]
-            if isIPv4 { answer += [0xC0, 0x0C, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1] }
-            var response = MockResponse(statusCode: 200, data: Data(answer))
-            response.headers["Content-Type"] = "application/dns-message"
-            return response
-        }
+        let dns = try MockServer.namesOnLoopback()
         let front = try SecureServer(backend: dns.baseURLString)
         let server = try MockServer.forTest { request in MockResponse(request.headers["Host"] ?? "") }
         let service = WebService(baseURLString: "http://brewery.example:\(server.port)")

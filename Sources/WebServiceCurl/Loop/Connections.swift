@@ -178,6 +178,12 @@ struct Connections {
         return connection
     }
 
+    /// Excludes a connection from those that exchanges may use.
+    mutating func dedicate(_ socket: Int32) {
+        guard let connection = self[socket], connection.ends == nil else { return }
+        unnamed.removeAll { $0 === connection }
+    }
+
     private static func ends(of socket: Int32) -> Ends? {
         guard let local = address({ getsockname(socket, $0, $1) }),
             let remote = address({ getpeername(socket, $0, $1) })

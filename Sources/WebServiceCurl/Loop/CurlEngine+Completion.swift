@@ -10,6 +10,7 @@ extension CurlEngine {
         repeat {
             endEarlyResponses()
             readMessages()
+            if channels.multi != nil { readChannelMessages() }
             endBodies()
         } while completeEnded()
     }

@@ -116,7 +116,7 @@ extension CurlEngine {
             }
         }
         if handle.mustBeFreed { handle.free() } else { keep(handle) }
-        if busy.isEmpty, connections.count > 0 {
+        if busy.isEmpty, connections.count > 0 || channels.multi != nil {
             expiryInstant = now.addingSaturated(configuration.idleConnectionLifetime)
         }
     }
@@ -124,5 +124,6 @@ extension CurlEngine {
     func cancelAll() {
         for transfer in admission.removeWaiting() { transfer.refuse(URLError(.cancelled)) }
         for handle in busy.values { end(handle, URLError(.cancelled)) }
+        endAllChannels(URLError(.cancelled))
     }
 }

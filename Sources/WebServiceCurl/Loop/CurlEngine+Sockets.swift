@@ -19,6 +19,7 @@ extension CurlEngine {
         if events.contains(.failed) { mask |= CInt(CURL_CSELECT_ERR) }
         if events.contains(.readable) { connections[socket]?.receive(at: now) }
         var running: CInt = 0
+        guard let multi = channels.multi == nil ? multi : actOnChannel(socket, events) else { return }
         curl_multi_socket_action(multi, socket, mask, &running)
     }
 

@@ -14,11 +14,14 @@ extension CurlEngine {
     func timeout(for loop: CurlLoop, _ current: UInt64) -> Int32 {
         let instant = min(idleCheckInstant, expiryInstant)
         guard clock.isInjected else {
-            return Self.milliseconds(from: current, to: min(instant, libraryInstant ?? .max))
+            return Self.milliseconds(from: current, to: min(instant, libraryInstants))
         }
         setAlarm(at: instant, for: loop)
-        return instant <= clock.now ? 0 : Self.milliseconds(from: systemNow, to: libraryInstant ?? .max)
+        return instant <= clock.now ? 0 : Self.milliseconds(from: systemNow, to: libraryInstants)
     }
+
+    /// The first instant of the system clock at which libcurl requests a call without an event.
+    private var libraryInstants: UInt64 { min(libraryInstant ?? .max, channels.instant ?? .max) }
 
     private static func milliseconds(from current: UInt64, to instant: UInt64) -> Int32 {
         if instant == .max { return -1 }
@@ -50,15 +53,20 @@ extension CurlEngine {
     }
 
     func setTimer(_ milliseconds: Int) -> CInt {
-        libraryInstant =
-            milliseconds < 0
-            ? nil : milliseconds == 0 ? 0 : TaskClock.system.now.addingSaturated(.milliseconds(milliseconds))
+        libraryInstant = Self.instant(after: milliseconds)
         return 0
+    }
+
+    /// Returns the instant of a timer of libcurl; `nil` if the timer is removed.
+    static func instant(after milliseconds: Int) -> UInt64? {
+        milliseconds < 0
+            ? nil : milliseconds == 0 ? 0 : TaskClock.system.now.addingSaturated(.milliseconds(milliseconds))
     }
 
     /// Ends the exchanges whose idle timeout has elapsed, and schedules the next check.
     func endIdle(_ start: UInt64) {
         idleCheckInstant = .max
+        endIdleChannels(start)
         for handle in busy.values {
             // An exchange that waits for the program has no timeout, unless `close()` waits for it.
             let isWaiting = handle.attempt.isPaused || handle.attempt.isAwaitingBody
@@ -93,6 +101,7 @@ extension CurlEngine {
     /// certificates.
     func closeConnections() {
         expiryInstant = .max
+        freeChannelMulti()
         guard busy.isEmpty, let fresh = curl_multi_init() else { return }
         curl_multi_cleanup(multi)
         multi = fresh

@@ -56,6 +56,9 @@ final class CurlEngine {
         func complete() { transfer.complete(result, metrics) }
     }
 
+    /// The connections on which the program sends and receives bytes.
+    var channels: Channels
+
     // MARK: Time
 
     /// Measures everything except libcurl's own timeouts.
@@ -98,6 +101,7 @@ final class CurlEngine {
         admission = Admission(
             maximumPerHost: max(1, configuration.maximumConnectionsPerHost),
             maximum: max(1, configuration.maximumConnections))
+        channels = Channels(maximum: configuration.maximumWebSocketConnections)
         configureMulti()
         do {
             // Reports configuration values that libcurl does not support before the first request.
@@ -152,13 +156,15 @@ final class CurlEngine {
             for job in jobs { carryOut(job, of: loop) }
             jobs.removeAll(keepingCapacity: jobs.capacity <= 1 << 10)
             startAdmitted()
+            startChannels()
             collect()
-            if closing != nil, admission.isEmpty, busy.isEmpty { break }
+            if closing != nil, admission.isEmpty, busy.isEmpty, channels.isEmpty { break }
             // Bytes that arrived before this instant are received before idle timeouts are checked,
             // even if this thread is delayed.
             let start = clock.now
             handleEvents(of: loop, since: start, &isAsleep)
             if let instant = libraryInstant, instant <= systemNow { handleTimeout() }
+            if let instant = channels.instant, instant <= systemNow { handleChannelTimeout() }
             if idleCheckInstant <= start { endIdle(start) }
             collect()
             if expiryInstant <= now { closeConnections() }
@@ -176,6 +182,7 @@ final class CurlEngine {
     /// Frees the objects of libcurl. Must be the last call, without active exchanges.
     func freeLibraryObjects() {
         for handle in free { handle.free() }
+        freeChannelMulti()
         curl_multi_cleanup(multi)
         curl_share_cleanup(share)
     }
@@ -192,6 +199,9 @@ final class CurlEngine {
             } else {
                 proceed(handle) { $0.unpause() }
             }
+        case .open(let channel): channels.admission.append(channel, to: "") { !$0.hasEnded }
+        case .proceed(let channel): proceed(channel)
+        case .release(let channel): release(channel)
         case .sendMore(let transfer): proceed(busy[ObjectIdentifier(transfer)]) { $0.sendMore() }
         case .close(let wanted):
             closing = wanted

@@ -27,6 +27,12 @@ final class CurlLoop: Sendable {
         case receiveMore(CurlTransfer)
         /// Continues an exchange that has waited for bytes of the request body.
         case sendMore(CurlTransfer)
+        /// Opens the connection of a channel.
+        case open(CurlChannel)
+        /// Sends bytes of an open channel, and receives more.
+        case proceed(CurlChannel)
+        /// Closes the connection of a channel that has ended.
+        case release(CurlChannel)
         case close(CurlSession.Closing)
         /// Acts on an instant of a clock that is not the system clock.
         case ring
@@ -102,15 +108,21 @@ final class CurlLoop: Sendable {
     ///
     /// - Throws: `WebServiceError.Code.sessionClosed`.
     func submit(_ transfer: CurlTransfer, _ request: EncodedRequest) throws {
-        guard forkCount == Fork.count else {
-            throw WebServiceError(
-                .sessionClosed, "the session was created before this process was forked; create a new session",
-                request: request.source)
-        }
-        let host = request.host
+        try submit(.submit(transfer, host: request.host), request)
+    }
+
+    /// Adds a connection to be opened to the inbox.
+    ///
+    /// - Throws: `WebServiceError.Code.sessionClosed`.
+    func submit(_ channel: CurlChannel) throws {
+        try submit(.open(channel), channel.request)
+    }
+
+    private func submit(_ job: Job, _ request: EncodedRequest) throws {
+        guard isInProcess else { throw Self.forkError(request.source) }
         let (isOpen, needsWaking, cancellation) = inbox.withLock { inbox in
             guard inbox.closing == nil else { return (false, false, inbox.cancellation) }
-            return (true, inbox.add(.submit(transfer, host: host), clock), nil)
+            return (true, inbox.add(job, clock), nil)
         }
         guard isOpen else {
             throw WebServiceError(
@@ -133,6 +145,25 @@ final class CurlLoop: Sendable {
     /// Requests the continuation of an exchange that waits for bytes of the request body.
     func sendMore(_ transfer: CurlTransfer) {
         add(.sendMore(transfer))
+    }
+
+    /// Requests that the loop sends bytes of an open channel, and receives more.
+    func proceed(_ channel: CurlChannel) {
+        add(.proceed(channel))
+    }
+
+    /// Requests that the connection of a channel that has ended is closed.
+    func close(_ channel: CurlChannel) {
+        add(.release(channel))
+    }
+
+    /// A Boolean value that indicates whether the process was not forked since the loop started.
+    var isInProcess: Bool { forkCount == Fork.count }
+
+    static func forkError(_ request: Request?) -> WebServiceError {
+        WebServiceError(
+            .sessionClosed, "the session was created before this process was forked; create a new session",
+            request: request)
     }
 
     private func add(_ job: Job) {
@@ -234,6 +265,7 @@ final class CurlLoop: Sendable {
             return (inbox.jobs, inbox.token.take())
         }
         for case .submit(let transfer, _) in jobs { transfer.refuse(URLError(.cancelled)) }
+        for case .open(let channel) in jobs { channel.end(URLError(.cancelled)) }
         withExtendedLifetime(token) {}
     }
 }

@@ -9,7 +9,8 @@ import Musl
 import Glibc
 #endif
 
-/// The events that a loop waits for: a wake-up signal and the sockets registered by libcurl.
+/// The events that a loop waits for: a wake-up signal, and the sockets registered by libcurl or by
+/// channels.
 ///
 /// libcurl unregisters the socket of a connection after each response and registers it for the next
 /// request. A socket stays registered with the kernel until it is closed, or until an event occurs

@@ -12,6 +12,7 @@ extension CurlHandle {
     ///
     /// Called again if libcurl resends the request because a reused connection was closed.
     func maySend(_ ends: Connections.Ends) -> Bool {
+        if driver != nil { return true }
         leaveConnection()
         // libcurl sends a request again whose connection was closed before the response was read.
         if attempt.unread != nil { return false }
@@ -23,7 +24,7 @@ extension CurlHandle {
             }
             if !connection.wasUsed {
                 connection.isMultiplexed = head.mayBeHTTP2 && engine.isHTTP2(self)
-                connection.security = security()
+                connection.security = security(exchange?.request)
             }
             attempt.security = connection.security
             connection.enter(self)

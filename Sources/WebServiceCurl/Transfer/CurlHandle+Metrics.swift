@@ -22,7 +22,10 @@ extension CurlHandle {
             metrics.connect = connected > .zero ? max(.zero, connected - lookup) : nil
             metrics.secureConnect = secured > .zero ? max(.zero, secured - connected) : nil
         }
-        if attempt.sendCount > 0, let address = string(CURLINFO_PRIMARY_IP), !address.isEmpty {
+        // libcurl reports the path of a Unix domain socket as its address.
+        if attempt.sendCount > 0, engine.configuration.unixSocketPath == nil, let address = string(CURLINFO_PRIMARY_IP),
+            !address.isEmpty
+        {
             metrics.remoteAddress = address
             metrics.remotePort = long(CURLINFO_PRIMARY_PORT)
         }
@@ -58,8 +61,8 @@ extension CurlHandle {
     }
 
     /// Returns the TLS connection to the server, for a request on a new connection.
-    func security() -> Connections.Security? {
-        guard exchange?.request.url.utf8.starts(with: "https:".utf8) == true else { return nil }
+    func security(_ request: EncodedRequest?) -> Connections.Security? {
+        guard request?.url.utf8.starts(with: "https:".utf8) == true else { return nil }
         let names = ccurl_tls_names(easy, engine.tls)
         // The certificates are those of the connection that the handle opened last.
         let isOwn = long(CURLINFO_NUM_CONNECTS) > 0 && engine.configuration.recordsCertificates

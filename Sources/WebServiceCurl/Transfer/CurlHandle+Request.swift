@@ -36,13 +36,13 @@ extension CurlHandle {
 
     /// Passes the configured addresses of the host to libcurl, which stores them only as long as
     /// its multi handle exists.
-    func setAddresses(_ request: EncodedRequest) throws {
+    func setAddresses(_ request: EncodedRequest, _ route: CurlRoute?) throws {
         let hasResolver = engine.configuration.resolver != nil
         guard !engine.resolutions.isEmpty || hasResolver else { return }
         let name = Origin(request.url).map { "\($0.host):\($0.port)" }
         // Without addresses, those of an earlier request are removed.
         let entry =
-            name.flatMap { engine.resolutions[$0] } ?? exchange?.route.resolution
+            name.flatMap { engine.resolutions[$0] } ?? route?.resolution
             ?? (hasResolver ? name.map { "-" + $0 } : nil)
         ccurl_set_list(easy, CURLOPT_RESOLVE, nil)
         curl_slist_free_all(resolution)

@@ -33,6 +33,8 @@ final class CurlHandle {
     var mustBeFreed = false
 
     var exchange: Exchange?
+    /// The driver of the channel that uses the handle instead of an exchange.
+    weak var driver: ChannelDriver?
     /// The progress of ``exchange``. Replaced as a whole when it ends.
     var attempt = CurlAttempt()
     var head: IncomingHead
@@ -101,7 +103,7 @@ final class CurlHandle {
         if let proxy = exchange.route.proxy { try setProxy(proxy) }
         let mayBeHTTP2 = setVersion(request, exchange.receiver)
         head.begin(for: request, exchange.receiver, mayBeHTTP2: mayBeHTTP2)
-        try setAddresses(request)
+        try setAddresses(request, exchange.route)
         try setMethod(request)
         try setFields(request)
     }

@@ -38,6 +38,24 @@ extension MockResponse {
     }
 }
 
+extension MockServer {
+    /// Starts a server that looks all names up (RFC 8484), for the duration of the test. Their
+    /// address is 127.0.0.1.
+    static func namesOnLoopback() throws -> MockServer {
+        try forTest { request in
+            // A query for an address of IPv4 (RFC 1035, section 4.1) receives 127.0.0.1.
+            let query = [UInt8](request.body)
+            guard query.count > 16 else { return MockResponse(statusCode: 400) }
+            let isIPv4 = query[query.count - 3] == 1
+            var answer = Array(query[..<2]) + [0x81, 0x80, 0, 1, 0, isIPv4 ? 1 : 0, 0, 0, 0, 0] + query[12...]
+            if isIPv4 { answer += [0xC0, 0x0C, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 127, 0, 0, 1] }
+            var response = MockResponse(statusCode: 200, data: Data(answer))
+            response.headers["Content-Type"] = "application/dns-message"
+            return response
+        }
+    }
+}
+
 extension Result {
     var error: Failure? { if case .failure(let error) = self { error } else { nil } }
     var urlErrorCode: URLError.Code? { (error as? URLError)?.code }

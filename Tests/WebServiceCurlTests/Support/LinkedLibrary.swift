@@ -13,6 +13,9 @@ enum LinkedLibrary {
 
     static let joinsFoldedLines = number >= 0x08_1200
     static let limitsHead = number >= 0x07_5801
+    /// A Boolean value that indicates whether a connection that the program uses is closed with its
+    /// handle. Older versions close it when they open another one.
+    static let closesConnectionsWithHandle = ccurl_closes_with_handle() != 0
 
     /// A Boolean value that indicates whether the functions of libcurl's OpenSSL can be called.
     ///

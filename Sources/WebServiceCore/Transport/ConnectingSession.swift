@@ -1,0 +1,47 @@
+package import Foundation
+
+/// A session that opens connections for protocols other than HTTP, such as WebSocket (RFC 6455).
+package protocol ConnectingSession: Session {
+    /// Opens a connection to the host and port of a request. Sends no byte of the request.
+    ///
+    /// Returns when the connection is established, including the tunnel of a proxy and the TLS
+    /// handshake, which offers HTTP/1.1. The request's connect timeout applies, its idle timeout
+    /// does not.
+    ///
+    /// - Parameter request: A request for an `http` or `https` URL.
+    /// - Throws: The errors of a request that cannot be sent; `URLError.cancelled` if the task is
+    ///   cancelled.
+    func connect(_ request: EncodedRequest) async throws -> any ByteConnection
+}
+
+/// A connection that transfers bytes in both directions, opened by a ``ConnectingSession``.
+///
+/// All members may be called on any thread. A cancelled task ends the connection: its call, and all
+/// others, throw `URLError.cancelled`. Deallocating the object closes the connection.
+package protocol ByteConnection: AnyObject, Sendable {
+    /// The metrics of opening the connection, and the number of bytes sent and received so far.
+    var metrics: TransportMetrics { get }
+
+    /// Returns the next bytes, at most 64 KiB; no bytes at the end, as often as it is called.
+    ///
+    /// While it is not called, at most 64 KiB are buffered. Concurrent calls receive successive
+    /// bytes, in the order of the calls.
+    ///
+    /// - Throws: `URLError.networkConnectionLost` if the connection was lost, after the bytes that
+    ///   arrived before. Over TLS, this includes an end without `close_notify`.
+    func receive() async throws -> Data
+
+    /// Sends bytes, and returns when all of them were passed to the system.
+    ///
+    /// The bytes of concurrent calls are sent one after another, in the order of the calls. An end
+    /// of the received bytes does not prevent sending.
+    ///
+    /// - Throws: `URLError.networkConnectionLost` if the connection was lost.
+    func send(_ bytes: Data) async throws
+
+    /// Closes the connection immediately. Calls in progress and later ones throw
+    /// `URLError.cancelled`.
+    ///
+    /// Bytes that ``send(_:)`` has passed to the system are still sent.
+    func close()
+}

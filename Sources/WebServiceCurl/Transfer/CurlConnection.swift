@@ -1,0 +1,41 @@
+import Foundation
+package import WebServiceCore
+
+/// An open connection of a ``CurlSession``, as its user holds it.
+///
+/// The loop retains only the channel, so deallocating this object closes the connection.
+final class CurlConnection: ByteConnection {
+    private let channel: CurlChannel
+    /// Retained as long as the connection is used.
+    private let session: CurlSession
+
+    /// - Parameter channel: An open channel.
+    init(_ channel: CurlChannel, of session: CurlSession) {
+        self.channel = channel
+        self.session = session
+    }
+
+    deinit {
+        channel.close()
+    }
+
+    var metrics: TransportMetrics { channel.metrics }
+
+    func receive() async throws -> Data { try await channel.receive() }
+
+    func send(_ bytes: Data) async throws { try await channel.send(bytes) }
+
+    func close() { channel.close() }
+}
+
+extension CurlSession: ConnectingSession {
+    /// Opens a connection beside those of requests.
+    ///
+    /// ``Configuration/maximumWebSocketConnections`` limits their number; the options of the
+    /// session for connections of requests apply.
+    package func connect(_ request: EncodedRequest) async throws -> any ByteConnection {
+        let channel = CurlChannel(request, loop: nextLoop())
+        try await channel.open(configuration)
+        return CurlConnection(channel, of: self)
+    }
+}
