@@ -37,7 +37,7 @@ extension CurlSession {
         ///
         /// They count toward no other limit. Further ones wait in first-in, first-out order. At
         /// least 1. Defaults to 512.
-        public var maximumWebSocketConnections = 512
+        package var maximumWebSocketConnections = 512
 
         /// The lifetime of an idle connection, in whole seconds. Defaults to 60 seconds.
         ///
@@ -169,12 +169,12 @@ extension CurlSession {
         /// HTTP/2 if the server selects it in the TLS handshake (RFC 9113, section 3.2), otherwise
         /// HTTP/1.1.
         case negotiated
-        /// As ``negotiated`` over TLS, and HTTP/2 without negotiation for `http` URLs (RFC 9113,
+        /// Like ``negotiated`` over TLS, and HTTP/2 without negotiation for `http` URLs (RFC 9113,
         /// section 3.3).
         ///
         /// Before libcurl 8.0, which cannot reuse such a connection, each request uses a separate
-        /// one. All `http` servers must support HTTP/2. Exchanges that may pause use HTTP/1.1
-        /// nevertheless: streams, downloads, streamed request bodies and requests with
+        /// one. All `http` servers must support HTTP/2. Exchanges that may pause still use
+        /// HTTP/1.1: streams, downloads, streamed request bodies and requests with
         /// `expectsContinue`.
         case priorKnowledge
     }
@@ -193,7 +193,7 @@ extension CurlSession.Configuration {
             _ text: String?, _ what: StaticString, allowed: (UInt8) -> Bool = { $0 != 0 }
         ) throws(WebServiceError) {
             guard let text, !text.utf8.allSatisfy(allowed) else { return }
-            throw WebServiceError(.curl, "\(what) contains a control character")
+            throw WebServiceError(.curl, "\(what) contains a control character; remove it")
         }
         try check(userAgent, "the user agent") { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
         try check(acceptLanguage, "'acceptLanguage'") { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
@@ -207,11 +207,14 @@ extension CurlSession.Configuration {
         try check(unixSocketPath, "the path of the Unix domain socket")
         if let unixSocketPath, !(1...Self.maximumSocketPath).contains(unixSocketPath.utf8.count) {
             throw WebServiceError(
-                .curl, "the path of the Unix domain socket is empty or longer than \(Self.maximumSocketPath) bytes")
+                .curl,
+                "the path of the Unix domain socket is empty or longer than \(Self.maximumSocketPath) bytes; "
+                    + "use another path")
         }
         if let dnsURL {
             guard Origin(dnsURL)?.scheme == "https", dnsURL.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-                throw WebServiceError(.curl, "'dnsURL' is not an https URL without user information")
+                throw WebServiceError(
+                    .curl, "'dnsURL' must be an https URL without user information, such as https://host/dns-query")
             }
         }
         _ = try resolutions()
@@ -246,7 +249,7 @@ extension CurlSession.Configuration {
         of name: String, _ addresses: [String], _ source: String
     ) throws(WebServiceError) -> String {
         guard !addresses.isEmpty, addresses.allSatisfy({ isAddress($0) }) else {
-            throw WebServiceError(.curl, "\(source) of \(name) are not IP addresses")
+            throw WebServiceError(.curl, "\(source) of \(name) must be IP addresses")
         }
         return name + ":" + addresses.map { $0.contains(":") ? "[\($0)]" : $0 }.joined(separator: ",")
     }
