@@ -29,8 +29,8 @@ struct Tapping: Codable, Hashable, Sendable {
 
 /// The requests of the brewery API.
 ///
-/// Each method returns a task or a sequence. Awaiting its value, or reading its first element, sends
-/// the request.
+/// Each method returns a task or a sequence. Awaiting its value, or reading its first element,
+/// sends the request.
 struct BreweryClient: Sendable {
     let service: WebService
 
