@@ -124,6 +124,7 @@ let package = Package(
                 "WebServiceMocking", "WebServicePagination",
             ] + curlDependency + sqliteDependency,
             path: "Examples/Brewery",
+            exclude: ["README.md"],
             swiftSettings: optionalSettings
         ),
         .executableTarget(

@@ -1,0 +1,24 @@
+// swift-tools-version: 6.3
+import PackageDescription
+
+let package = Package(
+    name: "BreweryModels",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "BreweryModels", targets: ["BreweryModels"])],
+    dependencies: [.package(name: "WebService", path: "../..")],
+    targets: [
+        .target(
+            name: "BreweryModels",
+            dependencies: [
+                .product(name: "WebServiceCore", package: "WebService"),
+                .product(name: "WebServiceDownloads", package: "WebService"),
+                .product(name: "WebServicePagination", package: "WebService"),
+            ]),
+        .testTarget(
+            name: "BreweryModelsTests",
+            dependencies: [
+                "BreweryModels",
+                .product(name: "WebServiceMocking", package: "WebService"),
+            ]),
+    ]
+)
