@@ -20,8 +20,8 @@ struct CacheDemands: Sendable {
     }
 
     let mode: Mode
-    /// A Boolean value that indicates whether no request may be sent; without a stored response,
-    /// the exchange fails with `URLError.resourceUnavailable`.
+    /// A Boolean value that indicates whether only a stored response may be used. Without one, the
+    /// exchange fails with `URLError.resourceUnavailable`.
     let isOffline: Bool
     let control: CacheControl
 

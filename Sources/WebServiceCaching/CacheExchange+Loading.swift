@@ -37,7 +37,7 @@ extension CacheExchange {
         return try await reload(plain, flight)
     }
 
-    /// Applies a 304 to the caller's own condition to the stored response.
+    /// Updates the stored response after a 304 to a condition that the caller set.
     private func receiveNotModified(
         _ response: Response, to stored: CachedResponse, updated: CachedResponse?, _ flight: CacheFlight
     ) {
@@ -152,9 +152,9 @@ extension CacheExchange {
         }
     }
 
-    /// Checks that the fields that select a response were sent as the cache received them. The
-    /// cookie jar may have received cookies since, and interceptors after the cache, the delegate
-    /// and the session may have added fields.
+    /// Checks that the fields that select a response were sent as the cache received them. In the
+    /// meantime, the cookie jar may have received cookies, and later interceptors, the delegate and
+    /// the session may have added fields.
     private func checkSentFields(_ selection: CacheSelection) throws(CacheRefusal) {
         guard account != nil || !sessionAddsCredentials else { throw CacheRefusal("the session adds credentials") }
         guard let sent = next.sentHeaders else { return }

@@ -1,8 +1,8 @@
 import Foundation
 import WebServiceCore
 
-/// The requests of one URL that a stored response matches, as a hash of the values of request
-/// fields that is keyed with a random salt. The values are not stored.
+/// The requests for one URL that a stored response matches: a hash of their field values, keyed
+/// with a random salt. The values are not stored.
 struct CacheSelection: Sendable, Hashable {
     /// The lowercase names of the request fields in `Vary`, sorted, without duplicates.
     let names: [String]
@@ -100,7 +100,7 @@ struct CacheSelection: Sendable, Hashable {
     }
 
     /// Lists of languages, codings and character sets are case-insensitive, and whitespace in them
-    /// is insignificant. In other fields, only leading and trailing whitespace is.
+    /// is insignificant. In other fields, only leading and trailing whitespace is insignificant.
     private static func normalised(_ value: String, of name: String) -> [UInt8] {
         if ["accept-language", "accept-encoding", "accept-charset"].contains(name) {
             return value.utf8.filter { !ASCII.isSpaceOrTab($0) }.map(ASCII.lowercased)

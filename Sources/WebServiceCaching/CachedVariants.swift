@@ -9,8 +9,8 @@ struct CachedVariants: Sendable {
     /// The responses in the order in which they were stored.
     private(set) var responses: [CachedResponse] = []
 
-    /// The number of responses that were inserted, and removed because there were too many. They
-    /// are not serialized.
+    /// The numbers of insertions and of responses removed because there were too many. They are not
+    /// serialized.
     private(set) var changes = (insertions: 0, evictions: 0)
 
     /// Returns the response that matches a request; if several match, the one stored last.
@@ -34,8 +34,8 @@ struct CachedVariants: Sendable {
     }
 }
 
-/// The serialized form: a signature, the key, the responses, and a checksum (XXH64) of all of it.
-/// Numbers are little-endian; strings and bytes are preceded by their length.
+/// The serialized form: a signature, the key, the responses, and a checksum (XXH64) of all
+/// preceding bytes. Numbers are little-endian; strings and bytes are preceded by their length.
 extension CachedVariants {
     private static let mark = Array("WSC2".utf8)
 

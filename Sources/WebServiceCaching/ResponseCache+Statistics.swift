@@ -3,8 +3,8 @@ import WebServiceCore
 extension ResponseCache {
     /// The counts of a cache since its creation.
     ///
-    /// Every request with GET or HEAD is a hit, a revalidation or a miss, also one that the cache
-    /// sends in the background, unless it bypasses the cache.
+    /// Every GET or HEAD request that does not bypass the cache is a hit, a revalidation or a miss,
+    /// including those that the cache sends in the background.
     public struct Statistics: Sendable, Hashable {
         /// The number of requests with a stored response that the server did not validate,
         /// including stale ones that the response or the request permits.

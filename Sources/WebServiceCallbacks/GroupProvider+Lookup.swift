@@ -1,7 +1,7 @@
 public import WebServiceCore
 
-/// Lookup and cancellation of the requests in flight of the accepted types, as in `WebService`.
-/// Requests of other types are neither found nor cancelled.
+/// Finds and cancels requests in flight of the accepted types, as `WebService` does. Requests of
+/// other types are neither found nor cancelled.
 extension GroupProvider {
     /// Returns whether a request of an accepted type is in flight.
     public func containsRequests() -> Bool {

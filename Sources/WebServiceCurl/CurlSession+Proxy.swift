@@ -17,7 +17,7 @@ extension CurlSession {
         ///
         /// The scheme is `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`. The URL may
         /// contain a user and a password. The port defaults to 443 for `https` and to 1080 for all
-        /// others. With any other text, the session cannot be created.
+        /// others. With any other string, the session cannot be created.
         case url(String)
         /// The proxy with this URL, as in ``url(_:)``, and a user and a password of any characters.
         ///
@@ -57,8 +57,8 @@ extension CurlSession.Proxy {
 
     /// Validates the URL of the proxy.
     ///
-    /// libcurl would use a text without a scheme as the name of a host, and report a scheme that it
-    /// does not know with each request only.
+    /// libcurl would use a string without a scheme as a host name, and would report an unknown
+    /// scheme only when a request is sent.
     ///
     /// - Throws: `WebServiceError.Code.curl`, whose message does not contain the URL.
     func check() throws(WebServiceError) {
@@ -66,7 +66,7 @@ extension CurlSession.Proxy {
         func fail(_ message: String) -> WebServiceError { WebServiceError(.curl, message) }
         guard !url.isEmpty else { throw fail("the proxy URL is empty; use 'none' to connect directly") }
         guard url.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw fail("the proxy URL contains a control character")
+            throw fail("the proxy URL contains a control character; remove it")
         }
         guard let scheme, let start = url.utf8.firstRange(of: "://".utf8)?.upperBound else {
             throw fail("the proxy URL has no scheme; use 'http://host:port'")
@@ -79,21 +79,21 @@ extension CurlSession.Proxy {
         let host = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[authority.index(after: $0)...] }
         guard ["", "/"].contains(String(Substring(rest[authority.endIndex...]))),
             Origin("http://" + String(Substring(host ?? authority))) != nil
-        else { throw fail("the proxy URL has no valid host and port, or a path") }
+        else { throw fail("the proxy URL has a path, or no valid host and port; use 'http://host:port'") }
         guard case .authenticated(_, let user, let password, let usesDigest) = self else { return }
         guard host == nil else { throw fail("the proxy URL contains a user; pass it as 'user' only") }
         guard (user + password).utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw fail("the user or the password of the proxy contains a control character")
+            throw fail("the user or the password of the proxy contains a control character; remove it")
         }
         guard !user.isEmpty, !user.utf8.contains(UInt8(ascii: ":")) else {
-            throw fail("the user of the proxy is empty or contains a colon")
+            throw fail("the user of the proxy must not be empty or contain a colon")
         }
         guard !usesDigest || scheme.hasPrefix("http") else {
             throw fail("a SOCKS proxy has no Digest authentication; set 'usesDigest' to false")
         }
     }
 
-    /// The text that differs between credentials for the same proxy; `nil` without credentials.
+    /// A string that differs between credentials for the same proxy; `nil` without credentials.
     var credentials: String? {
         switch self {
         case .url(let url): url.utf8.contains(UInt8(ascii: "@")) ? url : nil

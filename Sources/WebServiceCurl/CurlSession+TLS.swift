@@ -9,7 +9,7 @@ extension CurlSession {
     public struct TLS: Sendable {
         /// The path of a PEM or DER file with the trusted certificates.
         ///
-        /// A changed PEM file, the system's included, is read again after at most five minutes. A
+        /// A changed PEM file, including the system's, is read again after at most five minutes. A
         /// DER file is read once, and so is a PEM file together with ``trustedCertificates`` or
         /// ``includesSystemCertificates``. Defaults to `nil`.
         public var trustedCertificatesFile: String?

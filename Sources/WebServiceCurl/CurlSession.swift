@@ -14,23 +14,22 @@ import FoundationNetworking
 /// The session only transfers bytes. The service handles redirects, cookies, credentials and
 /// retries; libcurl's implementations are disabled. An idempotent request (RFC 9110, section 9.2.2)
 /// is sent again when a reused connection turns out to be closed, or an HTTP/2 connection fails,
-/// before the first byte of the response; no other request is.
+/// before the first byte of the response. No other request is sent again.
 ///
 /// - Limits: the idle timeout (`Request.Options.timeout`) and the connect timeout
 ///   (`Request.Options.connectTimeout`), both in milliseconds, and the size of header and
 ///   decompressed body, checked as they arrive. The task enforces `Request.Options.deadline`, not
-///   the session.
-///   Bytes of other requests, and HTTP/2 frames that belong to no request, do not extend the idle
-///   timeout. Bytes of an HTTP/1.1 connection that are not delivered, such as chunk extensions,
-///   extend it to at most its tenfold. A request that ends before its response is complete closes
-///   its connection, unless other requests use it.
+///   the session. Bytes of other requests, and HTTP/2 frames that belong to no request, do not
+///   extend the idle timeout. Bytes of an HTTP/1.1 connection that are not delivered, such as chunk
+///   extensions, extend it to at most ten times its duration. A request that ends before its
+///   response is complete closes its connection, unless other requests use it.
 /// - Content coding: the session requests, decodes and verifies gzip and, if the libraries
 ///   libbrotlidec and libzstd are available when the program runs, brotli and zstd. It decodes
 ///   deflate as well, with and without the zlib format (RFC 1950), but does not request it. A
 ///   corrupt or truncated body fails with `URLError.cannotDecodeContentData`; brotli and deflate
 ///   without the zlib format have no checksum, so damage that results in a valid body is not
 ///   detected. A body with another coding, or with several, fails with the same error, whose
-///   description names the coding, also if the request accepts it. Header fields are delivered as
+///   description names the coding, even if the request accepts it. Header fields are delivered as
 ///   received.
 /// - Errors: transport errors are `URLError`s, as <doc:ErrorsOfCurlSession> lists them. An
 ///   oversized header or body fails with `WebServiceError.Code.responseTooLarge`, a response with
@@ -102,9 +101,9 @@ public final class CurlSession: UploadingSession {
     /// Closes the session, its connections and its threads. It accepts no further requests.
     ///
     /// Returns after all requests have ended. With ``Closing/finishing``, this includes waiting for
-    /// their responses. A response whose receiver stays paused, or a request whose body produces no
-    /// bytes, for the duration of the request's idle timeout after this call is cancelled. All
-    /// completions have then been called or dispatched to their queues. May be
+    /// their responses. After this call, an exchange is cancelled if its receiver stays paused, or
+    /// its request body produces no bytes, for the idle timeout of the request. By the time the
+    /// method returns, all completions have been called or dispatched to their queues. May be
     /// called repeatedly; a later call with ``Closing/cancelling`` cancels the remaining requests.
     /// Tasks resumed afterwards fail with `WebServiceError.Code.sessionClosed`.
     public func close(_ closing: Closing = .finishing) {

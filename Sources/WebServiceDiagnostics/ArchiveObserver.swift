@@ -7,10 +7,10 @@ public import WebServiceCore
 /// service.observers = [try .archive(to: folder.appendingPathComponent("session.har"))]
 /// ```
 /// The file can be opened with the developer tools of a browser. It is complete after each entry,
-/// also if the process ends. Entries are written in the background, in the order in which the
-/// requests ended. Secret header fields, query values and values in bodies are redacted. The
-/// memory is bounded: while 256 entries wait to be written, further ones are omitted, and so are
-/// those beyond ``maximumBytes`` or after the disk is full. The archive contains their number.
+/// even if the process ends. Entries are written in the background, in the order in which the
+/// requests ended. Secret header fields, query values and values in bodies are redacted. The memory
+/// is bounded: while 256 entries wait to be written, further ones are omitted, and so are those
+/// beyond ``maximumBytes`` or after the disk is full. The archive contains their number.
 public final class ArchiveObserver: Observer {
     /// The maximum size of the file in bytes.
     public let maximumBytes: Int
@@ -80,7 +80,7 @@ public final class ArchiveObserver: Observer {
         entries.finish()
     }
 
-    /// Writes text at a position, and removes what follows.
+    /// Writes text at a position, and truncates the file after it.
     private static func write(_ text: Data, to handle: FileHandle, at position: UInt64) -> Bool {
         do {
             try handle.seek(toOffset: position)

@@ -14,8 +14,8 @@ import FoundationNetworking
 /// #7 GET https://brewhapi.example.com/brewers: 200 in 12.4 ms, 345 bytes
 /// #8 POST https://brewhapi.example.com/orders: failed in 3.1 ms, URLError -1004
 /// ```
-/// The number is the identifier of the exchange (`ObservedExchange.id`). That of a request that a
-/// typed request or a download sends follows the number of its parent: `#9/#10`. With the level
+/// The number is the identifier of the exchange (`ObservedExchange.id`). If a request belongs to a
+/// typed request or a download, its number follows that of its parent: `#9/#10`. With the level
 /// ``LogEntry/Level/debug``, every event is logged in one line, and with ``LogEntry/Level/trace``
 /// also the header fields and bodies.
 ///

@@ -5,7 +5,7 @@ package import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// The texts of an HTTP archive (HAR 1.2): a start, entries with separators, and an end.
+/// The parts of an HTTP archive (HAR 1.2): a start, entries with separators, and an end.
 package struct HTTPArchive: Sendable {
     /// The bodies of an attempt.
     struct Bodies: Sendable {
@@ -47,7 +47,7 @@ package struct HTTPArchive: Sendable {
     /// - Parameters:
     ///   - date: The date of the start of the request.
     ///   - bodyLimit: The maximum number of bytes of each body to include.
-    ///   - bodySizes: The sizes of the bodies, if those of the messages are truncated.
+    ///   - bodySizes: The sizes of the complete bodies, if the given ones are truncated.
     package func entry(
         _ request: EncodedRequest, _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, date: Date,
         duration: Duration, bodyLimit: Int, bodySizes: (request: Int64, response: Int)? = nil

@@ -1,11 +1,11 @@
 import WebServiceCore
 
-/// The number of concurrent requests that a server accepts, which a download finds out by trial.
+/// The number of concurrent requests that a server accepts, which a download determines by trial.
 ///
-/// A rejected request reduces it. Each of these requests that is complete then counts, and after a
-/// number of them, one more request is tried. If a trial is rejected, twice as many must be
-/// complete before the next one, so a server that accepts `n` at a time rejects few requests: the
-/// first ones beyond `n`, and then at most one for each doubling.
+/// A rejected request reduces it. Completed requests are then counted, and after a certain number,
+/// one more concurrent request is tried. After a rejected trial, twice as many must complete before
+/// the next one, so a server that accepts `n` at a time rejects few requests: the first ones beyond
+/// `n`, and then at most one for each doubling.
 struct ConnectionLimit: Sendable {
     private(set) var value: Int
     private var maximum: Int
@@ -24,7 +24,7 @@ struct ConnectionLimit: Sendable {
         value = maximum
     }
 
-    /// Takes the completion of a request, and increases the limit by one after enough of them.
+    /// Records the completion of a request, and increases the limit by one after enough of them.
     mutating func complete(_ now: UInt64) {
         completed += 1
         guard completed >= value * patience, now >= earliest else { return }
@@ -34,7 +34,7 @@ struct ConnectionLimit: Sendable {
         completed = 0
     }
 
-    /// Takes the rejection of a request by the server.
+    /// Records that the server rejected a request.
     ///
     /// - Parameters:
     ///   - active: The number of other requests in progress.

@@ -63,12 +63,12 @@ extension DownloadDestination {
         // A file, or a link without a target, is not replaced.
         guard try openFolder() != nil else {
             throw WebServiceError(
-                .download, "the folder \(folder) could not be created: it is a link without a target",
+                .download, "the folder \(folder) could not be created: it is a link without a target; remove the link",
                 underlying: POSIXError(.ENOENT))
         }
     }
 
-    /// The path of the first folder that does not exist, or of what is in its place.
+    /// The path of the first folder that does not exist, or of the file in its place.
     private var firstMissing: String {
         let ends = folder.utf8.indices.dropFirst().filter { folder.utf8[$0] == UInt8(ascii: "/") }
         for end in ends + [folder.endIndex] {

@@ -125,7 +125,7 @@ struct DownloadPlan: Sendable, Equatable {
 extension TaskWork {
     /// Creates a request of a download.
     ///
-    /// - Parameter bytesPerSecond: The rate limit, so that few bytes wait in memory.
+    /// - Parameter bytesPerSecond: The rate limit, so that few bytes are buffered.
     func stream(_ plan: DownloadPlan, bytesPerSecond: Int?) -> Stream {
         var request = request
         for field in plan.headers { request.headers[field.name] = field.value }

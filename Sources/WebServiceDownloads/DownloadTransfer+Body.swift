@@ -136,7 +136,9 @@ extension DownloadTransfer {
     private func verify(_ digests: [SHA2: [UInt8]], _ range: Range<Int64>, _ file: PartFile) throws {
         for (algorithm, digest) in digests where try file.hash(algorithm, of: range) != digest {
             try file.discard()
-            throw WebServiceError(.digestMismatch, "the \(algorithm.rawValue) hash of the file is not the expected one")
+            throw WebServiceError(
+                .digestMismatch,
+                "the \(algorithm.rawValue) hash of the file is not the expected one; download it again")
         }
     }
 

@@ -39,7 +39,7 @@ struct DownloadTransfer {
         }
         let request = work.request
         guard request.method != .HEAD else {
-            throw WebServiceError(.download, "the response to a HEAD request has no body to download")
+            throw WebServiceError(.download, "the response to a HEAD request has no body to download; use GET")
         }
         self.work = work
         self.options = options
@@ -50,7 +50,7 @@ struct DownloadTransfer {
         case .file(let url): try open(named: try DownloadDestination(file: url))
         case .folder(let folder, let name?):
             guard let name = FileName.component(name) else {
-                throw WebServiceError(.download, "the name of the file is empty or only consists of dots")
+                throw WebServiceError(.download, "the file name is empty or consists only of dots; pass another name")
             }
             try open(named: try DownloadDestination(folder: folder, name: name))
         case .folder: break

@@ -109,7 +109,8 @@ extension DownloadedFile.Partial {
         switch try file.lock() {
         case .taken: break
         case .heldByAnother:
-            throw WebServiceError(.downloadInProgress, "the download of the partial file is in progress")
+            throw WebServiceError(
+                .downloadInProgress, "the download of the partial file is in progress; cancel it first")
         case .unsupported:
             throw WebServiceError(
                 .download,
@@ -118,7 +119,8 @@ extension DownloadedFile.Partial {
         }
         // The lock protects the file only if it still has its name.
         guard try file.status() == status, try folder.status(of: names.part) == status else {
-            throw WebServiceError(.downloadInProgress, "a download has changed the partial file since it was listed")
+            throw WebServiceError(
+                .downloadInProgress, "a download has changed the partial file since it was listed; list it again")
         }
         // If the process is killed in between, an empty file remains, which is listed again. A file
         // with another name is complete, and its bytes are retained.

@@ -37,7 +37,8 @@ extension DownloadedFile {
         /// An interrupted earlier download of the same URL is continued.
         case resume
         /// No file is replaced. If a file, link or folder is at the destination, a number from 1 to
-        /// 999 is added to the name, as in `brew (1).iso`; ``DownloadedFile/url`` is the result.
+        /// 999 is added to the name, as in `brew (1).iso`; ``DownloadedFile/url`` contains the
+        /// resulting name.
         ///
         /// The names are tried in order. The first one is used that belongs neither to a file, even
         /// one that is created during the download, nor to another download, in progress or

@@ -75,7 +75,7 @@ enum FileName {
         return name[dot...].utf8.count <= 32 ? (name[..<dot], name[dot...]) : (name[...], "")
     }
 
-    /// Returns the first characters that have at most a number of bytes.
+    /// Returns the first characters that fit into the given number of bytes.
     private static func prefix(of text: Substring, upTo count: Int) -> String {
         var prefix = ""
         for character in text {

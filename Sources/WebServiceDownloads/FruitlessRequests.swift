@@ -24,8 +24,8 @@ struct FruitlessRequests: Sendable {
     /// Adds a request that did not complete the file.
     ///
     /// - Parameters:
-    ///   - received: The number of bytes that were received by all requests. After a restart, only
-    ///     bytes beyond those before it count.
+    ///   - received: The number of bytes that were received by all requests. After a restart, bytes
+    ///     count only beyond the number received before it.
     ///   - now: The current instant.
     mutating func add(received: Int64, now: UInt64) {
         if received - self.received >= Self.minimumByteCount {

@@ -32,7 +32,8 @@ final class PartFile: Sendable {
             if let status = try folder.status(of: destination.name) {
                 guard replaces else { throw WebServiceError.destinationExists }
                 guard status.isRegular || status.isLink else {
-                    throw WebServiceError(.download, "the destination exists and is not a file")
+                    throw WebServiceError(
+                        .download, "the destination exists and is not a file; choose another destination")
                 }
             }
             let names = PartNames(destination.name)
@@ -69,7 +70,9 @@ final class PartFile: Sendable {
             case .heldByAnother:
                 // A listing of the partial files holds a shared lock for an instant.
                 if try file.lock(isShared: true) == .taken { continue }
-                throw WebServiceError(.downloadInProgress, "another download to the destination is in progress")
+                throw WebServiceError(
+                    .downloadInProgress,
+                    "another download to the destination is in progress; wait for it or choose another destination")
             }
             // Another download may have renamed or removed the file before it was locked. A file
             // with two names is complete: the process was killed before it removed one of them.
@@ -77,7 +80,9 @@ final class PartFile: Sendable {
             guard try file.nameCount() > 1 else { return file }
             try folder.remove(names.part)
         }
-        throw WebServiceError(.downloadInProgress, "other downloads to the destination are in progress")
+        throw WebServiceError(
+            .downloadInProgress,
+            "other downloads to the destination are in progress; wait for them or choose another destination")
     }
 
     /// Releases the lock. Called last, so that the next download to the destination can begin

@@ -9,7 +9,7 @@ struct PartNames: Sendable {
     let part: String
     /// `nil` if no other process can continue the part.
     let state: String?
-    /// A file that exists for an instant.
+    /// The name of a short-lived file.
     let temporary: String
     /// A Boolean value that indicates whether the names contain the hash of the destination.
     let isHashed: Bool
@@ -26,11 +26,12 @@ struct PartNames: Sendable {
         temporary = "\(stem)\(unique).webservice-new"
     }
 
-    /// Creates the names from that of a part.
+    /// Creates the names from the name of a part.
     ///
     /// - Parameters:
     ///   - part: The name of an entry of the folder.
-    ///   - state: Returns the state with a name, which contains a name that is hashed.
+    ///   - state: Returns the state stored under a name. A state contains the file name if the name
+    ///     of the part contains only its hash.
     /// - Returns: `nil` if the name is not that of a part.
     init?(part: String, state: (_ name: String) -> DownloadState?) {
         guard part.utf8.first == UInt8(ascii: "."), part.hasSuffix(Self.suffix) else { return nil }

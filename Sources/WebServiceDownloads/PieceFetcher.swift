@@ -94,7 +94,8 @@ struct PieceFetcher: Sendable {
             where try file.hash(algorithm, of: range.lowerBound..<position) != hash {
                 try file.discard()
                 throw WebServiceError(
-                    .digestMismatch, "the \(algorithm.rawValue) hash of a part is not the expected one")
+                    .digestMismatch,
+                    "the \(algorithm.rawValue) hash of a part is not the expected one; download the file again")
             }
         }
         return position > piece.range.upperBound

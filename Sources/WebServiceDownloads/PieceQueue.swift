@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// The pieces that are to be requested, and the results of those that were.
+/// The pieces to request, and the results of those that were requested.
 struct PieceQueue {
     /// A piece, or the remainder of one.
     struct Piece: Sendable {
@@ -19,7 +19,7 @@ struct PieceQueue {
         case requestWholeFile
     }
 
-    /// Returns the pause before the next request after an error; `nil` if there is none.
+    /// A closure that returns the pause before the next request after an error; `nil` for none.
     typealias Policy = (_ error: any Error, _ attempt: Int, _ spent: Duration) -> Duration?
 
     /// The pause after the server has refused the only connection, if it does not specify one.
@@ -60,7 +60,7 @@ struct PieceQueue {
         return Piece(index: upcoming, range: map.range(upcoming))
     }
 
-    /// Takes the result of a piece.
+    /// Processes the result of a piece.
     ///
     /// - Parameters:
     ///   - count: The number of bytes that were received for all pieces.

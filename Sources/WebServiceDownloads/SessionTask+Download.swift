@@ -28,7 +28,7 @@ extension SessionTask {
     /// - If a server sends less than requested, the rest is requested. After 8 consecutive requests
     ///   that together delivered less than 64 KiB, the whole file is requested once instead.
     /// - `cancel()` and errors leave the received bytes for the next download.
-    ///   ``DownloadedFile/Partial`` lists and removes what no download has continued.
+    ///   ``DownloadedFile/Partial`` lists and removes the files that no download has continued.
     /// - `Repr-Digest` and `Content-Digest` (RFC 9530) with SHA-256 or SHA-512 are verified.
     /// - The deadline and `Request.Options.maximumResponseBytes` apply only if they differ from
     ///   their defaults. An uncompressed body is requested. A body that is compressed anyway is
@@ -56,8 +56,8 @@ extension SessionTask {
     ///   - synchronizes: Whether the file is flushed to the disk before it is renamed. Defaults to
     ///     `false`.
     ///   - ignoresQuery: Whether the query of the URL may differ from that of the interrupted
-    ///     download, such as an expiring signature. Requires an entity tag. With a query that
-    ///     selects the file, two files could be joined. Defaults to `false`.
+    ///     download, such as an expiring signature. Requires an entity tag. If the query selects
+    ///     the file, parts of two files could be joined. Defaults to `false`.
     public func download(
         to file: URL, existing: DownloadedFile.Existing = .resume, createsFolders: Bool = false,
         checksum: Checksum? = nil, connections: Int = 1, bytesPerSecond: Int? = nil, synchronizes: Bool = false,
@@ -99,8 +99,8 @@ extension SessionTask {
     ///   - synchronizes: Whether the file is flushed to the disk before it is renamed. Defaults to
     ///     `false`.
     ///   - ignoresQuery: Whether the query of the URL may differ from that of the interrupted
-    ///     download, such as an expiring signature. Requires an entity tag. With a query that
-    ///     selects the file, two files could be joined. Defaults to `false`.
+    ///     download, such as an expiring signature. Requires an entity tag. If the query selects
+    ///     the file, parts of two files could be joined. Defaults to `false`.
     public func download(
         into folder: URL, name: String? = nil, existing: DownloadedFile.Existing = .resume,
         createsFolders: Bool = false, checksum: Checksum? = nil, connections: Int = 1, bytesPerSecond: Int? = nil,

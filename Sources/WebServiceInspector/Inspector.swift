@@ -39,12 +39,12 @@ public final class Inspector: Sendable {
     /// Creates an inspector without a service; see ``observer``.
     ///
     /// - Parameters:
-    ///   - maximumExchanges: The number of exchanges to retain, at least one. Then the oldest ones
+    ///   - maximumExchanges: The number of exchanges to retain, at least one. Beyond it, the oldest
     ///     are removed. Defaults to 1,000.
     ///   - bodyLimit: The number of bytes of a body to retain. A longer body is truncated. Defaults
     ///     to 1 MiB.
-    ///   - memoryLimit: The number of bytes of all bodies and header fields to retain. Then the
-    ///     oldest exchanges are removed, except the last one. Defaults to 64 MiB.
+    ///   - memoryLimit: The number of bytes of all bodies and header fields to retain. Beyond it,
+    ///     the oldest exchanges are removed, except the last one. Defaults to 64 MiB.
     ///   - redaction: The rules for secrets. Defaults to `Redaction.standard`.
     ///   - port: The port of the page. Defaults to 0: any free port.
     ///   - showsBinaryBodies: Whether the page shows the bytes of bodies in which secrets cannot be
@@ -77,8 +77,8 @@ public final class Inspector: Sendable {
     /// - Parameters:
     ///   - service: The service. The inspector is added to its observers, and does not retain it.
     ///   - maximumExchanges: See
-    ///     ``init(maximumExchanges:bodyLimit:memoryLimit:redaction:port:showsBinaryBodies:)``, also
-    ///     for the other parameters and the error.
+    ///     ``init(maximumExchanges:bodyLimit:memoryLimit:redaction:port:showsBinaryBodies:)`` for
+    ///     the other parameters and the error as well.
     ///   - bodyLimit: The number of bytes of a body to retain.
     ///   - memoryLimit: The number of bytes of all bodies and header fields to retain.
     ///   - redaction: The rules for secrets.

@@ -74,7 +74,9 @@ extension Response {
     }
 
     fileprivate func pageLink(_ relation: String, _ allowed: Set<Origin>) throws -> URL? {
-        guard let url else { throw Self.refused("a response without header fields has no links", self) }
+        guard let url else {
+            throw Self.refused("a response without header fields has no links; request the page from the server", self)
+        }
         guard let link = link(relation) else { return nil }
         guard allowed(url) else {
             throw Self.refused(

@@ -90,7 +90,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
 
     /// The state after the last page that ``moveNext()`` returned.
     ///
-    /// A prefetched page does not count.
+    /// A prefetched page is not included.
     public var state: State { shared.withLock { $0.saved } }
 
     /// Returns the next page, or `nil` at the end.

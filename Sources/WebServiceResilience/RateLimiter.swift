@@ -38,7 +38,7 @@ public final class RateLimiter: Interceptor {
     ///
     /// - Parameters:
     ///   - requests: The number of requests per period. Values below 1 count as 1.
-    ///   - period: The period. A duration of zero or less is no limit. Defaults to one second.
+    ///   - period: The period. A duration of zero or less means no limit. Defaults to one second.
     ///   - burst: The maximum number of requests that are sent without a pause. Values below 1
     ///     count as 1. Defaults to `requests`.
     ///   - maximumWaiting: The maximum number of waiting requests per key. Defaults to 1,000.

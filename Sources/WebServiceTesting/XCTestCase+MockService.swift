@@ -15,7 +15,7 @@ extension XCTestCase {
     ///     }
     /// }
     /// ```
-    /// Violations are recorded as by ``MockServiceTrait``, as failures of the test case.
+    /// Like ``MockServiceTrait``, the method records violations, as failures of the test case.
     ///
     /// - Parameters:
     ///   - baseURLString: The base URL of the service.

@@ -69,7 +69,9 @@ struct MultipartStreamTests {
             let error = await #expect(throws: WebServiceError.self) { _ = try await task.value }
             #expect(error?.code == .encoding)
             let comparison = difference < 0 ? "more" : "fewer"
-            let message = "the sequence produced \(comparison) bytes than the length of the multipart part 'log'"
+            let message =
+                "the sequence produced \(comparison) bytes than the length of the multipart part 'log'; "
+                + "pass its exact length or nil"
             #expect(error?.message == message)
         }
         #expect(server.receivedRequests.isEmpty)

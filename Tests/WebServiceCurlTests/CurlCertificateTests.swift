@@ -156,8 +156,8 @@ struct CurlCertificateTests {
             $0.trustedCertificatesFile = server.path("none")
         }
         try expect("trusted certificates", "cannot be read") { $0.trustedCertificatesFile = server.folder.path }
-        try expect(server.path("text"), "none of the formats") { $0.trustedCertificatesFile = server.path("text") }
-        try expect("data of the trusted certificates", "none of the formats") { $0.trustedCertificates = Data() }
+        try expect(server.path("text"), "PEM, DER or PKCS #12") { $0.trustedCertificatesFile = server.path("text") }
+        try expect("data of the trusted certificates", "PEM, DER or PKCS #12") { $0.trustedCertificates = Data() }
         try expect(server.path("damaged.pem"), "certificate 1", "damaged") {
             $0.trustedCertificatesFile = server.path("damaged.pem")
         }
@@ -194,7 +194,7 @@ struct CurlCertificateTests {
         "A wrong password of PKCS #12 is an error that names the file", .covers("H-345"),
         .enabled(if: LinkedLibrary.exportsOpenSSL, "libcurl contains its OpenSSL without exporting the functions"))
     func passwords() throws {
-        for (password, text) in [(nil, "encrypted; set 'keyPassword'"), ("other-secret", "has another password")] {
+        for (password, text) in [(nil, "encrypted; set 'keyPassword'"), ("other-secret", "has a password other")] {
             for certificate in [
                 Certificate(certificateFile: server.path("client.p12"), keyPassword: password),
                 Certificate(certificate: try data("client.p12"), keyPassword: password),

@@ -5,8 +5,8 @@ extension CookieJar {
     ///
     /// Expired cookies are omitted. Blocks the thread.
     ///
-    /// - Parameter file: A file of ``write(to:includingSessionCookies:)``. If it does not exist,
-    ///   the jar is empty.
+    /// - Parameter file: A file written by ``write(to:includingSessionCookies:)``. If it does not
+    ///   exist, the jar is empty.
     /// - Throws: ``WebServiceError/Code/storage`` if the file cannot be read, is not a regular
     ///   file, or does not contain cookies.
     public convenience init(contentsOf file: URL) throws {
@@ -39,7 +39,7 @@ extension CookieJar {
         do {
             try Folder.create(path, synchronize: true)
             guard let folder = try Folder(path, followsLink: true) else {
-                throw WebServiceError(.storage, "the folder of the cookie file does not exist")
+                throw WebServiceError(.storage, "the folder of the cookie file does not exist; create it first")
             }
             try folder.replace(
                 name, with: bytes, through: ".\(name).\(UUID().uuidString)", date: date(), synchronize: true)
@@ -56,7 +56,7 @@ extension CookieJar {
                 return []
             }
             guard let content = try folder.content(of: name) else {
-                throw WebServiceError(.storage, "the cookie file is not a regular file")
+                throw WebServiceError(.storage, "the cookie file is not a regular file; use another file")
             }
             return try JSON.decode([Cookie].self, from: content.bytes)
         } catch let failure as SystemFailure {

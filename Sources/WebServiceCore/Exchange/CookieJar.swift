@@ -22,10 +22,10 @@ public import Foundation
 /// - A cookie without a name, with a control character, or with more than 4,096 bytes of name and
 ///   value is ignored. The last 180 cookies of each response are stored. If there are more than 180
 ///   cookies for one domain, or 3,000 in total, an expired cookie is removed first, and otherwise
-///   the least recently used one (RFC 6265, section 6.1). If the total is exceeded, it is removed
-///   from the site with the most cookies if that site has more than 50, so that no site can evict
-///   the cookies of others by setting many. A site consists of the hosts that share their last two
-///   labels or, if the public suffixes are known, a public suffix and the label before it.
+///   the least recently used one (RFC 6265, section 6.1). If the total is exceeded and the site
+///   with the most cookies has more than 50, the cookie is removed from that site, so that no site
+///   can evict the cookies of others by setting many. A site consists of the hosts that share their
+///   last two labels or, if the public suffixes are known, a public suffix and the label before it.
 ///
 /// All members may be used from any thread. Nothing is written to disk, except by
 /// ``write(to:includingSessionCookies:)``, and no description contains a value.
@@ -53,8 +53,8 @@ public final class CookieJar: Sendable {
         self.init(timekeeper: nil)
     }
 
-    /// - Parameter timekeeper: The clock for expiry; `nil` for that of the service that sends a
-    ///   request, and otherwise for the system clock.
+    /// - Parameter timekeeper: The clock for expiry; `nil` for the service's clock in a request,
+    ///   and for the system clock elsewhere.
     package convenience init(timekeeper: (any Timekeeper)?) {
         self.init(timekeeper: timekeeper, suffixes: .system)
     }
@@ -230,8 +230,8 @@ private struct State {
         }
     }
 
-    /// Returns the last two labels of a domain, or an entire IP address. A site is longer if these
-    /// labels are known to be a public suffix.
+    /// Returns the last two labels of a domain, or an entire IP address. If these labels are a
+    /// known public suffix, the result includes the label before them.
     private static func site(of domain: String, _ suffixes: PublicSuffixList?) -> Substring {
         guard var start = domain.lastIndex(of: "."), !Cookie.Location.isAddress(domain) else { return domain[...] }
         while let dot = domain[..<start].lastIndex(of: ".") {

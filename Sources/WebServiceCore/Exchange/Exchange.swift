@@ -2,9 +2,9 @@ import Foundation
 
 /// One request from its body to its response: the only place that defines the order of the stages.
 ///
-/// A stage that needs more than a few lines is a file in `Stages/`; a new one is a file and a line
-/// here. After the exchange, the task runs its handlers. Two things are elsewhere: the session adds
-/// header fields that the request does not have, such as the `User-Agent` of
+/// Each stage of more than a few lines has a file in `Stages/`; a new stage needs a file and a line
+/// here. After the exchange, the task runs its handlers. Two things happen elsewhere: the session
+/// adds header fields that the request does not have, such as the `User-Agent` of
 /// `CurlSession.Configuration`, and the deadline ends the task (`SessionTask.ring()`) or, after the
 /// head of a streamed response, the body (``ResponseReceiver/ring()``).
 struct Exchange: Sendable {
@@ -44,7 +44,7 @@ struct Exchange: Sendable {
         }
     }
 
-    /// Sends one request. The log and the observers see how it ended, whatever ended it.
+    /// Sends one request. The log and the observers receive its result, however it ends.
     private func attempt(_ request: EncodedRequest, _ announcement: Announcement?, after redirects: [URL])
         async throws -> Response
     {

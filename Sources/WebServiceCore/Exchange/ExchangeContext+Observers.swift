@@ -76,7 +76,7 @@ extension ExchangeContext {
         if delivers { clock.async { self.deliver() } }
     }
 
-    /// Delivers the events that wait, and those that are added in the meantime.
+    /// Delivers the pending events, and those that are added in the meantime.
     func deliver() {
         while let (event, observers) = state.withLock({ $0.nextEvent() }) {
             for observer in observers { observer.observe(event) }
@@ -84,8 +84,7 @@ extension ExchangeContext {
     }
 }
 
-/// The transitions of the events. One that adds events returns whether the caller must deliver
-/// them.
+/// Changes to the events. A method that adds events returns whether the caller must deliver them.
 extension ExchangeContext.State {
     fileprivate mutating func nextEvent() -> (ExchangeEvent, [any Observer])? {
         guard let event = queue?.delivery.next(), let queue else { return nil }

@@ -11,7 +11,7 @@ extension ExchangeContext {
 
     // MARK: Stages
 
-    /// Records `resume()`, unless it was recorded.
+    /// Records `resume()`, unless it is already recorded.
     ///
     /// - Parameter source: The request of the task, unless something else provides the result.
     func begin(_ source: ExchangeLog.Record.Source? = nil) {
@@ -118,7 +118,7 @@ extension ExchangeContext {
     }
 
     /// Records the end of the exchange: an attempt that is still in flight ends with it, replies
-    /// are no longer awaited, and no request is sent anymore.
+    /// are no longer awaited, and no further request is sent.
     ///
     /// - Parameter hasSource: Whether a ``TaskState/Source`` provided the result.
     /// - Returns: `false` without an effect if the exchange has already ended.
@@ -146,7 +146,8 @@ extension ExchangeContext {
 
     /// Returns the error with the request of the exchange, unless it already has one.
     ///
-    /// If the session was closed and cancelled its requests in the meantime, so is this exchange.
+    /// The error of a session that was closed and cancelled its requests becomes
+    /// `URLError.cancelled`.
     func locating(_ error: any Error) -> any Error {
         guard var error = error as? WebServiceError else { return error }
         guard !isCancellation(error) else { return URLError(.cancelled) }
@@ -178,7 +179,7 @@ extension ExchangeContext {
 
     // MARK: Events
 
-    /// Records an event that takes no time.
+    /// Records an event without a duration.
     ///
     /// - Parameter related: The identifier of another exchange.
     func record(_ kind: Timeline.Kind, _ detail: String = "", related: UInt64? = nil) {

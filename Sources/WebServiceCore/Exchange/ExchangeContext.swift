@@ -5,8 +5,8 @@ import Synchronization
 import FoundationNetworking
 #endif
 
-/// What the stages, the interceptors and the streamed body of one exchange share: its record, the
-/// permission to send, and the settings of its body.
+/// The state that the stages, the interceptors and the streamed body of one exchange share: its
+/// record, the permission to send, and the settings of its body.
 ///
 /// A task has one, apart from its own state: a streamed body retains the context, and the result of
 /// the task retains the body. Its lock is a leaf: no other lock is taken while it is held.
@@ -17,7 +17,8 @@ final class ExchangeContext: Sendable {
     /// Only the task of a typed request also retains the `WebService` (`TaskOwner`).
     let service: any PipelineSource
     let state = Mutex(State())
-    /// Whether the progress has a receiver. Most exchanges have none, and report it often.
+    /// Whether the progress has a receiver. Most exchanges have none, although progress is reported
+    /// often.
     private let reportsProgress = Atomic(false)
     /// Whether requests are held back. Most exchanges are never suspended.
     private let isHeld = Atomic(false)
@@ -29,7 +30,7 @@ final class ExchangeContext: Sendable {
         /// The identifier of the exchange on whose behalf this one is sent.
         var parent: UInt64?
         var progress: ProgressRelay?
-        /// Receives the progress as well: that of a typed request whose endpoint sends this
+        /// Also receives the progress: the handler of a typed request whose endpoint sends this
         /// exchange.
         var progressListener: ProgressRelay.Handler?
         /// The accounts for which the exchange was begun, by the object that defines them.
@@ -48,7 +49,7 @@ final class ExchangeContext: Sendable {
     /// Whether requests may be sent.
     enum Permission {
         case granted
-        /// The task is suspended. The requests that wait are in order.
+        /// The task is suspended. Contains the waiting requests, in order.
         case held([Once<Bool>])
         /// The exchange has ended.
         case refused
@@ -156,7 +157,7 @@ final class ExchangeContext: Sendable {
 
     // MARK: Progress
 
-    /// Adds a handler of the progress.
+    /// Adds a progress handler.
     ///
     /// - Returns: The relay, if it is new.
     func addProgressHandler(_ handler: @escaping ProgressRelay.Handler) -> ProgressRelay? {
@@ -175,8 +176,8 @@ final class ExchangeContext: Sendable {
 
     var hasProgressHandlers: Bool { reportsProgress.load(ordering: .acquiring) }
 
-    /// Reports progress to the handlers that were added so far, also during the attempt. Called on
-    /// the threads of sessions.
+    /// Reports progress to the handlers added so far, including those added during the attempt.
+    /// Called on the threads of sessions.
     func report(_ progress: TransferProgress) {
         guard hasProgressHandlers else { return }
         let (relay, listener) = state.withLock { ($0.progress, $0.progressListener) }

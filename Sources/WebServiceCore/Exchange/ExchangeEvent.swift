@@ -14,7 +14,8 @@ public struct ExchangeEvent: Sendable {
         case created
         /// An attempt is about to be sent.
         ///
-        /// The number starts at 1. Retries, redirects and attempts with a newer credential count.
+        /// The number starts at 1. Retries, redirects and attempts with a newer credential are
+        /// included.
         case attemptStarted(number: Int, EncodedRequest)
         /// An interim head was received, such as that of 103 Early Hints (RFC 8297).
         ///

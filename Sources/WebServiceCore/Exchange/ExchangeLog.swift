@@ -135,8 +135,8 @@ package enum ExchangeLog {
             return record.events.sorted { $0.start < $1.start }
         }
 
-        /// Moves the last attempt to the events. It stays apart until then, so that an exchange
-        /// with one attempt needs no array.
+        /// Moves the last attempt to the events. It is stored separately until then, so that an
+        /// exchange with one attempt needs no array.
         private mutating func closeAttempt() {
             if let attempt, let end = attempt.end { events.insert(Entry(attempt, to: end), at: index) }
             attempt = nil

@@ -22,7 +22,7 @@ public final class ExchangeSummary: Sendable {
     /// The metrics, without those of the handlers.
     public var metrics: ServiceTaskMetrics { record.metrics }
 
-    /// The timeline. Created with each access.
+    /// The timeline. Created on each access.
     public var timeline: Timeline { record.timeline }
 }
 

@@ -90,7 +90,7 @@ struct ClosureInterceptor: Interceptor {
 
 /// The static functions of ``Interceptor`` that return `some Interceptor` are members of `Never`.
 extension Never: Interceptor {
-    /// Is never called, because there are no instances.
+    /// Never called, because `Never` has no instances.
     public func intercept(_ request: Request, next: Next) async throws -> Response { switch self {} }
 }
 

@@ -18,7 +18,7 @@ private struct MetricsObserver: Observer {
 
 /// The static functions of ``Observer`` that return `some Observer` are members of `Never`.
 extension Never: Observer {
-    /// Is never called, because there are no instances.
+    /// Never called, because `Never` has no instances.
     public func observe(_ event: ExchangeEvent) { switch self {} }
 }
 

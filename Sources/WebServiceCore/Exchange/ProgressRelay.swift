@@ -22,7 +22,7 @@ final class ProgressRelay: Prelude {
         var handlers: [Handler] = []
         var latest: TransferProgress?
         var delivery = SerialDelivery<Value>()
-        /// A Boolean value that indicates whether a value for all handlers waits.
+        /// A Boolean value that indicates whether a value for all handlers is pending.
         var isUpdated = false
 
         mutating func next() -> (TransferProgress, [Handler])? {

@@ -21,7 +21,7 @@ final class BodyHandle: Sendable {
     deinit { receiver.cancel() }
 }
 
-/// The streamed body, which its reader takes while it arrives.
+/// Reads a streamed body while it arrives.
 ///
 /// While the buffer is full, the receiver returns ``Demand/pause`` to the session. The next read
 /// empties the buffer and calls ``StreamTask/receiveMore()``, which continues the session. In the
@@ -179,7 +179,8 @@ extension ResponseReceiver {
         return (nil, nil)
     }
 
-    /// Records an error of the reader. One of the transport is part of the end of the body.
+    /// Records an error of the reader. A transport error is recorded as the end of the body
+    /// instead.
     func didFailReading(_ error: any Error) {
         let isReported = state.withLock { if case .failure? = $0.stream?.end { true } else { false } }
         if !isReported { context?.record(failure: error) }

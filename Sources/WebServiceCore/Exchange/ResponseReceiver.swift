@@ -8,8 +8,8 @@ public import FoundationNetworking
 ///
 /// The reply is set at the end of a whole body, whose size is limited, or at the head of a streamed
 /// one, which is then read in parts, with back-pressure (`ResponseReceiver+Reading.swift`). Only a
-/// response whose status is 200 to 299 is streamed. The first reply counts: a late or second one
-/// has no effect, and a missing one delays no caller.
+/// response whose status is 200 to 299 is streamed. Only the first reply has an effect, and a
+/// missing reply delays no caller.
 package final class ResponseReceiver: BodyReceiver {
     package typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
     package typealias Progress = @Sendable (TransferProgress) -> Void
@@ -59,7 +59,7 @@ package final class ResponseReceiver: BodyReceiver {
 
         init(progress: TransferProgress) { self.progress = progress }
 
-        /// Counts received bytes at an instant, or without measuring the rate if it is 0.
+        /// Counts bytes received at an instant. If the instant is 0, the rate is not measured.
         fileprivate mutating func add(_ count: Int, at now: UInt64) {
             if progress.bytesReceived == 0 { rate.reset() }
             progress.bytesReceived += Int64(count)
@@ -206,7 +206,7 @@ package final class ResponseReceiver: BodyReceiver {
     }
 
     /// Notifies the delegate of a reply and sets it. The delegate is also notified when no caller
-    /// waits for the reply anymore.
+    /// waits for the reply any longer.
     private func settle(_ reply: Reply) {
         if let completion { return completion(reply.result, reply.metrics) }
         guard let announcement, let context else { return set(reply) }
@@ -302,7 +302,7 @@ package final class ResponseReceiver: BodyReceiver {
         case .noMemory:
             throw URLError(
                 .dataLengthExceedsMaximum,
-                userInfo: [NSLocalizedDescriptionKey: "no memory is available for the body"])
+                userInfo: [NSLocalizedDescriptionKey: "no memory is available for the body; stream or download it"])
         case .over: throw URLError(.cancelled)
         }
         return .more

@@ -3,8 +3,8 @@ public import Foundation
 /// The start and the end of the stages of a ``SessionTask``; `nil` for a stage that did not take
 /// place.
 ///
-/// Durations are measured by a monotonic clock. Dates are its instants, counted from the date of
-/// `resume()`.
+/// Durations are measured by a monotonic clock. Dates are computed from its instants and the date
+/// of `resume()`.
 public struct ServiceTaskMetrics: Sendable {
     /// The date when the first request was passed to the session, after encoding.
     public var fetchStart: Date? { date(.fetchStart) }

@@ -55,7 +55,7 @@ public struct Timeline: Sendable {
         public let kind: Kind
         /// The start, relative to the task's `resume()`.
         public let start: Duration
-        /// The duration; `nil` for an event that takes no time.
+        /// The duration; `nil` for an instantaneous event.
         public let duration: Duration?
         /// A description of the event; empty when there is none.
         public let detail: String
@@ -68,7 +68,7 @@ public struct Timeline: Sendable {
         ///
         /// `nil` if the session measures nothing, and for other events.
         public var transport: TransportMetrics? { attemptMetrics }
-        /// The metrics of an attempt, on the heap.
+        /// The metrics of an attempt, stored on the heap.
         @Boxed var attemptMetrics: TransportMetrics?
         /// The identifier of another exchange (``ObservedExchange/id``); `nil` for most events.
         ///

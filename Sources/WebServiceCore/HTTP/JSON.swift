@@ -79,7 +79,7 @@ package enum JSON {
         }
     }
 
-    /// Returns whether a JSON text in UTF-8 has more than a number of levels.
+    /// Returns whether a JSON text in UTF-8 has more than the given number of levels.
     private static func exceeds(_ maximum: Int, _ text: UnsafeRawBufferPointer) -> Bool {
         var depth = 0
         var isInString = false

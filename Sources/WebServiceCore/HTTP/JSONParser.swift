@@ -1,10 +1,10 @@
 import Foundation
 
-/// A parser of JSON (RFC 8259) that reads integers of 64 bits exactly.
+/// A JSON parser (RFC 8259) that reads 64-bit integers exactly.
 ///
 /// `JSONSerialization` on Linux reads integers beyond 64 bits, and numbers with more than 17
-/// digits, as decimal numbers that convert to other values. As Foundation's parsers, this one
-/// accepts UTF-16 and UTF-32, and a comma after the last element of an array or an object.
+/// digits, as decimal numbers that convert to other values. Like Foundation's parsers, it accepts
+/// UTF-16 and UTF-32, and a comma after the last element of an array or an object.
 struct JSONParser: ~Copyable {
     private let bytes: UnsafeBufferPointer<UInt8>
     private var index = 0
@@ -25,7 +25,7 @@ struct JSONParser: ~Copyable {
         self.bytes = bytes
     }
 
-    /// Returns a text in UTF-8.
+    /// Returns a JSON text in UTF-8.
     ///
     /// - Throws: `DecodingError.dataCorrupted` for a text that is not Unicode.
     static func utf8(_ data: Data) throws(DecodingError) -> Data {

@@ -78,7 +78,8 @@ struct PathJoin {
                 }
                 if isLast { result.append("") }
             case .hidden:
-                throw WebServiceError(.invalidURL, "a path segment contains '..' next to an encoded slash or backslash")
+                throw WebServiceError(
+                    .invalidURL, "a path segment contains '..' next to an encoded slash or backslash; remove it")
             }
         }
         try checkUsed(used)
@@ -131,7 +132,7 @@ struct PathJoin {
 
     private func value(of name: String) throws(WebServiceError) -> String {
         guard let value = values?[name] else {
-            throw WebServiceError(.invalidURL, "the path placeholder {\(name)} has no value")
+            throw WebServiceError(.invalidURL, "the path placeholder {\(name)} has no value; pass it in pathParameters")
         }
         let text: String
         do throws(WebServiceError) { text = try ParameterStrategy().text(of: value, name: name) } catch {

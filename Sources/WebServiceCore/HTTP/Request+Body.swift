@@ -9,7 +9,7 @@ extension Request {
     /// ```
     /// A body is replayable if it can be sent again: by a retry, by a redirect with status 307 or
     /// 308, and after a credential refresh. Only ``stream(_:length:contentType:)`` and a
-    /// ``MultipartFormData`` with such a part are not.
+    /// ``MultipartFormData`` with such a part are not replayable.
     public struct Body: Sendable {
         package enum Content: Sendable {
             case none
@@ -85,8 +85,8 @@ extension Request {
         /// Returns a body of a sequence that a closure creates for each attempt.
         ///
         /// `CurlSession` sends the bytes while the sequence produces them: at most 128 KiB and one
-        /// element wait in memory. The idle timeout does not run while the sequence is awaited. A
-        /// complete response and the end of the connection end the sequence, at any time. All other
+        /// element are buffered. The idle timeout does not run while the sequence is awaited. A
+        /// complete response or the end of the connection stops the sequence at any time. All other
         /// sessions send the request when the sequence has ended; more than 1 MiB is stored in an
         /// unlinked temporary file in the meantime.
         ///
@@ -128,7 +128,8 @@ extension Request {
                 self.init(.stream(stream, contentType: contentType))
                 return
             }
-            self.init(.invalid(WebServiceError(.encoding, "the length of the body is negative")))
+            let complaint = "the length of the body is negative; pass the number of bytes, or nil if it is unknown"
+            self.init(.invalid(WebServiceError(.encoding, complaint)))
         }
 
         init(encoding value: some Encodable, by encoder: some BodyEncoder, contentType: String) throws(WebServiceError)
@@ -194,7 +195,7 @@ extension WebServiceError.Code {
 }
 
 extension WebServiceError {
-    /// Returns the error of a request that cannot be sent again after a result.
+    /// Returns the error for a request that cannot be sent again after a result.
     package static func bodyNotReplayable(_ request: Request, after result: Result<Response, any Error>? = nil) -> Self
     {
         var error = WebServiceError(

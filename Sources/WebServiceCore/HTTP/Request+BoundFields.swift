@@ -13,7 +13,7 @@ extension Request {
         }
 
         /// Returns whether a field of a request has one of the values, possibly among others: a
-        /// `URLRequest` has all values of a field in one.
+        /// `URLRequest` joins all values of a field.
         fileprivate func contains(_ name: String, _ value: String) -> Bool {
             let separator = name.equalsIgnoringASCIICase("Cookie") ? "; " : ", "
             let value = separator + Substring(ASCII.trimmed(value.utf8)) + separator

@@ -30,9 +30,9 @@ extension Request {
     public struct Options: Sendable {
         /// The idle timeout: the longest time that the transport waits for the next bytes.
         ///
-        /// The session measures it, and each byte starts it again, so it does not limit the
-        /// duration of a response; see ``attemptTimeout``. The task fails with `URLError.timedOut`
-        /// when it expires. Defaults to `nil`: 60 seconds, as in Foundation.
+        /// The session measures it, and each byte restarts it, so it does not limit the duration of
+        /// a response; see ``attemptTimeout``. The task fails with `URLError.timedOut` when it
+        /// expires. Defaults to `nil`: 60 seconds, as in Foundation.
         public var timeout: Duration?
 
         /// The longest duration of one attempt, until the end of its response or the head of a
@@ -95,8 +95,7 @@ extension Request {
         /// handles cookies. Defaults to `true`.
         public var shouldHandleCookies = true
 
-        /// The priority of the request among those of its session: a hint, which changes nothing
-        /// else.
+        /// The priority of the request among those of its session, as a hint.
         ///
         /// Foundation's sessions pass it to the task (`URLSessionTask.priority`), and `CurlSession`
         /// to the HTTP/2 stream as its weight (RFC 7540, section 5.3.2), which many servers ignore.

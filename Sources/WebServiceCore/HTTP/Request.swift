@@ -217,8 +217,8 @@ extension Request {
         if case .provider = content.content { !parametersBelongInBody } else { false }
     }
 
-    /// A Boolean value that indicates whether a sequence produces the body while it is sent, or a
-    /// part of it.
+    /// A Boolean value that indicates whether a sequence produces the body, or a part of it, while
+    /// it is sent.
     var hasStreamedBody: Bool { !content.streams.isEmpty && !parametersBelongInBody }
 }
 

@@ -46,7 +46,8 @@ extension Response {
             throw error(.decoding, "the charset of the response is not supported; read its data instead")
         }
         guard let text = String(data: data, encoding: encoding) else {
-            throw error(.decoding, "the response body is not valid in the charset of its Content-Type")
+            throw error(
+                .decoding, "the response body is not valid in the charset of its Content-Type; read its data instead")
         }
         return text
     }

@@ -9,8 +9,8 @@ public import FoundationNetworking
 ///
 /// A session provides the received bytes or a Foundation object. Bytes are parsed on access,
 /// because creating Foundation's strings and dictionaries for every response would cost a transport
-/// more than transferring the bytes. They preserve repeated fields and the order of fields. All
-/// members may be used from any thread.
+/// more than transferring the bytes. The bytes preserve repeated fields and the order of fields.
+/// All members may be used from any thread.
 public final class ResponseHead: Sendable {
     private enum Content {
         /// The status line and the header fields, and the URL of the response.

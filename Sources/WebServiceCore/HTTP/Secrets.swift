@@ -26,7 +26,7 @@ package enum Secrets {
             "ssn", "ticket", "token", "verifier", "wresult", "xsrf",
         ].map { Array($0.utf8) }, by: { $0.first ?? 0 })
 
-    /// Returns a value, or the placeholder if it may be secret or contain a secret: by its name, or
+    /// Returns a value, or the placeholder if the value may be a secret because of its name, or
     /// because it contains user information, the name of a credential, the URL of a webhook, an
     /// escape sequence, or a word that looks random.
     static func shown(_ value: String, of name: String) -> String {

@@ -52,6 +52,8 @@ package final class StreamedBody: Sendable {
     }
 
     private static func wrongLength(_ comparison: String, _ owner: String) -> WebServiceError {
-        WebServiceError(.encoding, "the sequence produced \(comparison) bytes than the length of \(owner)")
+        WebServiceError(
+            .encoding,
+            "the sequence produced \(comparison) bytes than the length of \(owner); pass its exact length or nil")
     }
 }

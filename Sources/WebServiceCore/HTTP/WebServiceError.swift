@@ -113,8 +113,8 @@ public struct WebServiceError: Error, Sendable {
         /// the requested part of the file; or a body that ``ResponseBody/write(to:)`` cannot write.
         ///
         /// ``WebServiceError/underlying`` is the system error, if there is one. The bytes that a
-        /// download received so far remain, and the next one to the destination continues with
-        /// them.
+        /// download has received are retained, and the next download to the same destination
+        /// resumes after them.
         public static let download = Code("download")
         /// A download to a destination that another download is using, in this or another process.
         public static let downloadInProgress = Code("downloadInProgress")
@@ -143,7 +143,7 @@ extension WebServiceError: RedactedReflectable, LocalizedError {
 }
 
 extension String {
-    /// Returns the string truncated to a number of bytes.
+    /// Returns the string truncated to the given number of bytes.
     ///
     /// A truncated string ends with `…`, which counts toward that number.
     func cut(to length: Int) -> String {

@@ -259,7 +259,7 @@ public final class Authentication: Interceptor {
         }
     }
 
-    static let cleared = WebServiceError(.authenticationFailed, "the account was logged out")
+    static let cleared = WebServiceError(.authenticationFailed, "the account was logged out; log in again")
 }
 
 extension Request {

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// What an HTTP cache needs to know about the exchange that it takes part in.
+/// The properties of an exchange that an HTTP cache requires.
 extension Next {
     /// A Boolean value that indicates whether the body is read while it arrives.
     package var isStreamed: Bool { context.isStreamed }
@@ -37,13 +37,13 @@ extension Next {
     }
 
     /// Sends the request of the exchange again in the background, in an exchange with its own
-    /// deadline and the whole pipeline of the service, because this one ends before.
+    /// deadline and the whole pipeline of the service, because this exchange ends earlier.
     ///
     /// - Parameters:
     ///   - account: The account that the request belongs to; `nil` for none.
     ///   - owner: The object that defines the account.
     ///   - change: Changes the request.
-    ///   - completion: Is called once when the request has ended, or if there is none.
+    ///   - completion: Called once when the request has ended, or if there is none.
     package func sendAgain(
         account: String?, of owner: any AnyObject & Sendable, _ change: (inout Request) -> Void,
         completion: @escaping @Sendable () -> Void

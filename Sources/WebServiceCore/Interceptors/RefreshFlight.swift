@@ -184,7 +184,7 @@ extension RefreshFlight.State {
         return Array(waiters.values)
     }
 
-    /// - Returns: The refresh in progress, whose result no longer counts.
+    /// - Returns: The refresh in progress, whose result is now ignored.
     fileprivate mutating func takeRunning() -> Task<Void, Never>? {
         defer { (running, task) = (nil, nil) }
         return task

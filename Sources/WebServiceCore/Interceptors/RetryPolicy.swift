@@ -151,7 +151,7 @@ public struct RetryPolicy: Interceptor {
     /// The duration from the start within which a retry has to start.
     private struct Limit {
         var duration: Duration
-        /// The duration that a retry may take before it fails in the same way.
+        /// The duration that a retry needs if it also times out.
         var reserve = Duration.zero
 
         init(_ duration: Duration, _ request: Request, _ result: Result<Response, any Error>, attempts: Int) {

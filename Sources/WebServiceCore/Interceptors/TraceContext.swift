@@ -3,7 +3,7 @@ extension Interceptor where Self == Never {
     ///
     /// Each exchange has a random trace identifier and is marked as sampled. Each attempt,
     /// including retries and redirects, has a new span identifier, regardless of the order of the
-    /// interceptors. A redirect to another origin, and those that follow, do not have the field. If
+    /// interceptors. A redirect to another origin removes the field for the rest of the chain. If
     /// the request already has a valid `traceparent`, its trace identifier and flags are used.
     /// Otherwise, a `tracestate` of the request is removed.
     public static func traceContext() -> some Interceptor {

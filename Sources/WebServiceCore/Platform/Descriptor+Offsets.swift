@@ -52,7 +52,7 @@ extension Descriptor {
         try system("fchmod") { fchmod(number, mode_t(mode)) }
     }
 
-    /// The bytes that are available to this user on the file system; `nil` if it does not report
+    /// The number of bytes available to this user on the file system; `nil` if it does not report
     /// them.
     package borrowing func availableBytes() -> Int64? {
         var status = statvfs()

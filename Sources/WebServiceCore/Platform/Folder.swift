@@ -69,7 +69,7 @@ package struct Folder: ~Copyable, Sendable {
     /// Creates a folder and its missing parents. An existing folder is not an error.
     ///
     /// - Parameters:
-    ///   - mode: The permissions, of which the system removes those of its mask. Defaults to 0700:
+    ///   - mode: The permissions, before the system applies the process's umask. Defaults to 0700:
     ///     only the user can access the folder.
     ///   - synchronize: Whether the names of the created folders are flushed to the disk. A parent
     ///     folder that cannot be read is not flushed.
@@ -121,8 +121,7 @@ package struct Folder: ~Copyable, Sendable {
         }
     }
 
-    /// Returns the status of an entry, of a link itself rather than its target; `nil` if it does
-    /// not exist.
+    /// Returns the status of an entry, without following a link; `nil` if it does not exist.
     package borrowing func status(of name: String) throws(SystemFailure) -> FileStatus? {
         var status = stat()
         do throws(SystemFailure) {
@@ -169,8 +168,8 @@ package struct Folder: ~Copyable, Sendable {
 
     /// Replaces an entry with a file of these bytes that only the user can access (0600).
     ///
-    /// The file is written under a temporary name first, so either the old or the new file exists
-    /// at any time, and the old one after a failure.
+    /// The file is written under a temporary name first, so that either the old or the new file
+    /// exists at any time. After a failure, the old one remains.
     ///
     /// - Parameter synchronize: Whether the bytes are flushed to the disk before the file is
     ///   renamed.

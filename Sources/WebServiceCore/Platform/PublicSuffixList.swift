@@ -10,8 +10,8 @@ import Glibc
 
 /// The domains below which unrelated parties register names, such as `co.uk` (publicsuffix.org).
 ///
-/// Provided by libpsl of the system, which is loaded when the list is first used, so that neither
-/// its headers nor the library are required.
+/// Provided by the system's libpsl, which is loaded when the list is first used. Neither its
+/// headers nor the library are required.
 struct PublicSuffixList: Sendable {
     private typealias Load = @convention(c) (_ file: UnsafePointer<CChar>?) -> OpaquePointer?
     private typealias Check =
@@ -27,8 +27,8 @@ struct PublicSuffixList: Sendable {
     private static let library = "libpsl.so.5"
     #endif
 
-    /// The newer one of the list file of the system and the list in the library; `nil` if the
-    /// library is missing or has no list.
+    /// The newer of the system's list file and the library's built-in list; `nil` if the library is
+    /// missing or has no list.
     static let system = PublicSuffixList(library)
 
     /// - Returns: `nil` if the library or one of its functions is missing, or if it has no list.

@@ -1,12 +1,12 @@
 import Dispatch
 
-/// A signal for which threads block. Code that must not block a thread awaits ``Once`` instead.
+/// A signal that threads block on. Code that must not block a thread awaits ``Once`` instead.
 package struct ThreadSignal: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
 
     package init() {}
 
-    /// Lets one waiting thread continue, or the next one that waits.
+    /// Wakes one waiting thread, or lets the next wait return immediately.
     package func signal() {
         semaphore.signal()
     }

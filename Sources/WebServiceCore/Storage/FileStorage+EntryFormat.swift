@@ -10,8 +10,8 @@ extension FileStorage {
     }
 
     /// The file format `wrapped`: signature, version, form, two zero bytes, date, length of the
-    /// key, length of the data, key, data, and a checksum of all of it. Numbers are little-endian.
-    /// Every version starts with signature and version and ends with the checksum.
+    /// key, length of the data, key, data, and a checksum of all preceding bytes. Numbers are
+    /// little-endian. Every version starts with signature and version and ends with the checksum.
     enum WrappedFile {
         private static let magic = Array("WSEn".utf8)
         private static let version: UInt8 = 1
@@ -92,7 +92,7 @@ extension FileStorage {
         }
 
         /// Returns whether a file of this version, which may be damaged, is for a key that starts
-        /// with bytes.
+        /// with the given bytes.
         static func isFor(keyWith prefix: [UInt8], _ bytes: Data) -> Bool {
             guard bytes.count >= overhead, bytes.starts(with: magic + [version]) else { return false }
             let keyCount = bytes.withUnsafeBytes { number($0, at: 16, UInt32.self) }

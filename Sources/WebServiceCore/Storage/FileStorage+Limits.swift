@@ -6,7 +6,7 @@ extension FileStorage {
     struct Inventory: Sendable {
         private var count = 0
         private var bytes = 0
-        /// Some of the entries: those written first, with the oldest last.
+        /// A number of the oldest entries; the oldest of all is last.
         private var oldest: [(name: String, status: FileStatus)] = []
 
         /// - Parameters:

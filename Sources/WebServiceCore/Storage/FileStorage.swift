@@ -10,10 +10,10 @@ public import Foundation
 /// refer to a path outside the folder. A folder that is a symbolic link is refused, and no link in
 /// it is followed; its parent folders are not checked.
 ///
-/// Files are replaced atomically: at any time, and after the process has terminated at any time,
-/// either the old or the new file exists. With ``StorageEntry/Durability/power``, a file is written
-/// to the disk before it counts as stored, and so are removals. A damaged file counts as absent and
-/// is removed; the checksum detects damage, but not tampering.
+/// Files are replaced atomically: at any time, even if the process is terminated, either the old or
+/// the new file exists. With ``StorageEntry/Durability/power``, a store or a removal completes only
+/// after it has been written to the disk. A damaged file counts as absent and is removed; the
+/// checksum detects damage, but not tampering.
 ///
 /// Several storages and several processes may use one folder. With the same prefix they share its
 /// entries; with prefixes that differ in more than case, they do not access each other's files or

@@ -98,7 +98,7 @@ public final class MemoryStorage: ResponseStorage {
         first.bytes.lexicographicallyPrecedes(second.bytes)
     }
 
-    /// Returns the entry for a key, which does not count as use.
+    /// Returns the entry for a key without marking it as used.
     package func unusedEntry(for key: StorageKey) -> StorageEntry? {
         entries.withLock { $0.entry(for: key) }
     }

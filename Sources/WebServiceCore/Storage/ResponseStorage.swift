@@ -77,7 +77,7 @@ extension ResponseStorage {
         guard classifications == [classification] else {
             throw WebServiceError(
                 .storage,
-                "a storage of several classifications must implement removeEntries(of:) to remove those of one")
+                "a storage of several classifications must implement removeEntries(of:)")
         }
         try await removeAll()
     }
@@ -129,7 +129,9 @@ extension TaskClock {
         _ operation: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         let value = try await value(within: .seconds(10), of: operation)
-        guard let value else { throw WebServiceError(.storage, "the storage did not respond within 10 seconds") }
+        guard let value else {
+            throw WebServiceError(.storage, "the storage did not respond within 10 seconds; try again later")
+        }
         return value
     }
 }

@@ -81,7 +81,7 @@ public struct StorageKey: Sendable, Hashable {
         bytes.starts(with: Self.prefix(of: classification))
     }
 
-    /// The bytes with which every key of a classification starts, and no other.
+    /// The bytes that begin every key of a classification and no other key.
     package static func prefix(of classification: DataClassification) -> [UInt8] {
         var bytes: [UInt8] = []
         append(classification.description.utf8, to: &bytes)

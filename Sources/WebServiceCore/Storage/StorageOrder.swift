@@ -1,4 +1,4 @@
-/// Serializes changes to a storage per key; reads follow the changes before them.
+/// Serializes changes to a storage per key; a read waits for earlier changes.
 package final class StorageOrder: Sendable {
     private struct Change {
         let id: UInt64
@@ -61,7 +61,8 @@ package final class StorageOrder: Sendable {
             return nil
         }
         guard let task else {
-            throw WebServiceError(.storage, "too many changes of one key are pending in the storage")
+            throw WebServiceError(
+                .storage, "too many changes to one key are pending in the storage; wait for finishStoring()")
         }
         return task
     }

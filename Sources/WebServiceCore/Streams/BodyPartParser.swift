@@ -32,7 +32,8 @@ struct BodyPartParser: BodyParser {
     init(contentType: String, maximumPartSize: Int = 64 << 20) throws(WebServiceError) {
         let type = MediaType.essence(contentType)
         guard type.hasPrefix("multipart/") else {
-            throw WebServiceError(.unexpectedContentType, "the response is not multipart")
+            throw WebServiceError(
+                .unexpectedContentType, "the response is not multipart; read it with data() or stream()")
         }
         let boundary = MediaType.parameter("boundary", of: contentType, quotes: ["\""]) ?? ""
         guard (1...70).contains(boundary.utf8.count) else {

@@ -11,13 +11,13 @@ struct EventConnection: ElementSource {
     private let reconnection: ServerSentEvent.Reconnection
     private let terminator: (@Sendable (ServerSentEvent) -> Bool)?
     private var parser: ServerSentEventParser
-    /// The last event ID that ``status`` has.
+    /// The last event ID in ``status``.
     private var lastEventID: String
     private var bytes: ResponseBody.AsyncIterator?
     /// The task of the first connection; `nil` after it was used.
     private var first: SessionTask?
-    /// The start of the first task, which decides whether a session that was closed has cancelled
-    /// the later ones.
+    /// The start of the first task, which determines whether closing the session cancelled the
+    /// later ones.
     private var start: UInt64?
     /// The number of consecutive connections that ended without an event.
     private var failures = 0
@@ -148,7 +148,8 @@ struct EventConnection: ElementSource {
         let type = response.response.header(.contentType) ?? ""
         guard MediaType.matches(type, pattern: "text/event-stream") else {
             throw WebServiceError(
-                .unexpectedContentType, "the media type '\(MediaType.essence(type))' is not text/event-stream",
+                .unexpectedContentType,
+                "the media type '\(MediaType.essence(type))' is not text/event-stream; check the request",
                 request: request, response: response.response)
         }
         parser.onComment = status.onComment
@@ -158,7 +159,8 @@ struct EventConnection: ElementSource {
 
     private static func endedEarly(_ error: (any Error)?, _ request: Request) -> WebServiceError {
         WebServiceError(
-            .streamEndedEarly, "the event stream ended before its terminating event", request: request,
+            .streamEndedEarly, "the event stream ended before its terminating event; send the request again",
+            request: request,
             underlying: error)
     }
 }

@@ -10,8 +10,8 @@ extension ResponseBody {
     /// The bytes are written to a temporary file in the same folder, which replaces the file when
     /// the body is complete. After an error or a cancellation, the temporary file is removed and an
     /// earlier file is unchanged. A process that is terminated leaves the temporary file
-    /// (`.webservice-…`) behind. The durable form is `download(to:)` of `WebServiceDownloads`,
-    /// which continues an interrupted transfer and checks the content.
+    /// (`.webservice-…`) behind. Unlike this method, `download(to:)` of `WebServiceDownloads` can
+    /// resume an interrupted transfer and check the content.
     ///
     /// The file has the permissions of a new file. A symbolic link is replaced and not followed.
     ///
@@ -39,7 +39,7 @@ extension ResponseBody {
             throw WebServiceError(.download, "the folder of the destination does not exist; create it first")
         }
         if let status = try folder.status(of: name), !status.isRegular, !status.isLink {
-            throw WebServiceError(.download, "the destination exists and is not a file")
+            throw WebServiceError(.download, "the destination exists and is not a file; choose another destination")
         }
         let temporary = ".webservice-\(UUID().uuidString)"
         let output = try folder.openFile(temporary, isNew: true)

@@ -13,7 +13,7 @@ extension ServerSentEvent {
             let attempts: Int
             /// Returns a number from 0 to 1; `nil` for the generator of the clock.
             var random: (@Sendable () -> Double)?
-            /// Decides in place of the rules for errors; `nil` if they decide.
+            /// A closure that replaces the rules for errors, or `nil` to apply them.
             var predicate: (@Sendable (_ error: (any Error)?, _ isTransient: Bool) -> Bool)?
 
             init(base: Duration, maximum: Duration, attempts: Int?, random: (@Sendable () -> Double)? = nil) {
@@ -49,8 +49,8 @@ extension ServerSentEvent {
         /// other than `text/event-stream`, is an error.
         ///
         /// A header field cannot contain an ID of more than ``Request/maximumHeaderValueLength``
-        /// bytes, with control characters, or with spaces or tabs at the ends. The last ID before
-        /// it is sent instead, so events may be delivered twice, but none are lost.
+        /// bytes, with control characters, or with spaces or tabs at the ends. The last valid ID is
+        /// sent instead, so events may be delivered twice, but none are lost.
         ///
         /// A request whose body can be read only once fails with
         /// ``WebServiceError/Code/bodyNotReplayable`` before it is sent.
@@ -72,11 +72,10 @@ extension ServerSentEvent {
         ///     Defaults to `nil`: no limit.
         ///   - predicate: Returns whether to reconnect after a connection has ended, within
         ///     `maximumAttempts`. Receives the error, or `nil` if the server closed the connection,
-        ///     and whether the rules above reconnect after it. Is also called for errors with the
+        ///     and whether the rules above reconnect after it. Also called for errors with the
         ///     codes ``WebServiceError/Code/unacceptableStatus`` and
         ///     ``WebServiceError/Code/unexpectedContentType``, after which the rules do not
-        ///     reconnect. Is called by the reader of the events. Defaults to `nil`: the rules
-        ///     apply.
+        ///     reconnect. Called by the reader of the events. Defaults to `nil`: the rules apply.
         public static func reconnecting(
             baseDelay: Duration = .seconds(1), maximumDelay: Duration = .seconds(30), maximumAttempts: Int? = nil,
             when predicate: (@Sendable (_ error: (any Error)?, _ isTransient: Bool) -> Bool)? = nil

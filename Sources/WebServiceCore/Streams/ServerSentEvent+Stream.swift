@@ -58,13 +58,14 @@ extension ServerSentEvent {
 
         /// The last event ID of the stream; empty if there is none.
         ///
-        /// It changes before an event with an ID is delivered, and after one without data. To
-        /// continue the stream in another process, store it and pass it as `lastEventID`.
+        /// It changes before an event with an ID is delivered, and also when an event has an ID but
+        /// no data. To continue the stream in another process, store it and pass it as
+        /// `lastEventID`.
         public var lastEventID: String { status.lastEventID }
     }
 }
 
-/// The state of an event stream that others than its reader can see.
+/// The state of an event stream for code other than its reader.
 final class EventStreamStatus: Sendable {
     private struct State {
         var connection: ServerSentEvent.ConnectionState?
@@ -101,7 +102,7 @@ final class EventStreamStatus: Sendable {
         value.withLock { $0.onComment.append(handler) }
     }
 
-    /// Receives the comments; `nil` if nothing does.
+    /// The closure that receives the comments, or `nil`.
     var onComment: (@Sendable (String) -> Void)? {
         let handlers = value.withLock { $0.onComment }
         guard !handlers.isEmpty else { return nil }

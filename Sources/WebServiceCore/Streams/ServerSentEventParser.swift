@@ -14,7 +14,7 @@ struct ServerSentEventParser: BodyParser {
     /// The value of the last valid `retry` field; `nil` if there was none. At most one hour.
     var reconnectionTime: Duration? { block.reconnectionTime }
 
-    /// Receives the comments; `nil` for none.
+    /// The closure that receives the comments, or `nil`.
     var onComment: (@Sendable (String) -> Void)? {
         get { block.onComment }
         set { block.onComment = newValue }

@@ -68,7 +68,7 @@ extension UnsafeRawBufferPointer {
         return length == sequence.count ? true : nil
     }
 
-    /// Returns whether the bytes are those of a text.
+    /// Returns whether the bytes equal those of a string.
     @inline(__always)
     func equals(_ text: StaticString) -> Bool {
         guard let baseAddress, count == text.utf8CodeUnitCount else { return false }

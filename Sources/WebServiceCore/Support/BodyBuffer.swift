@@ -109,10 +109,11 @@ final class BodyMemory: Sendable {
         length > largest ? length : max(1, (length + unit - 1) / unit) * unit
     }
 
-    /// The system reuses the memory of small bodies itself.
+    /// Returns whether the pool manages memory of this size. The system reuses smaller blocks
+    /// itself.
     private static func isPooled(_ capacity: Int) -> Bool { capacity > unit && capacity <= largest }
 
-    /// Returns memory of a ``capacity(for:)``; `nil` if none is available.
+    /// Returns memory of a size that ``capacity(for:)`` returned; `nil` if none is available.
     func take(_ capacity: Int) -> UnsafeMutableRawPointer? {
         guard Self.isPooled(capacity) else { return malloc(capacity) }
         let known = state.withLock { state -> UInt? in

@@ -18,7 +18,7 @@ final class ClockTimekeeper<Base: Clock>: Timekeeper where Base.Duration == Dura
 
     private let base: Base
     private let start: Base.Instant
-    /// The date of ``start``; `nil` for a clock of the system, whose date is that of the system.
+    /// The date of ``start``; `nil` for a system clock, which uses the system's date.
     private let startDate: Date?
     private let alarms: AlarmTimer
     /// The task that sleeps until the next alarm.
@@ -48,7 +48,7 @@ final class ClockTimekeeper<Base: Clock>: Timekeeper where Base.Duration == Dura
     func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
 
     /// Starts to sleep until an instant, in place of the current sleep. Called with the lock of the
-    /// alarms, so it calls no custom code: not even by a cancellation.
+    /// alarms, so it must not call custom code, not even by a cancellation.
     private func sleep(until instant: UInt64) {
         let delay = Duration.nanoseconds(Int64(clamping: instant - min(instant, Self.origin)))
         sleeper.withLock { sleeper in

@@ -127,7 +127,7 @@ extension Fields {
     /// Parses a string with a fixed layout.
     ///
     /// `D`, `Y`, `h`, `m` and `s` are digits, `_` is a digit or a space, `MMM` is a month, and any
-    /// other character is itself.
+    /// other character matches itself.
     init?(_ text: some Collection<UInt8>, layout: String) {
         guard text.count == layout.utf8.count else { return nil }
         var name: [UInt8] = []

@@ -49,7 +49,7 @@ package final class HandlerPool: TaskExecutor {
     /// The number of jobs that may wait before another worker starts.
     private static let patience = 8
 
-    /// The number of waiting jobs from which threads that add more yield the processor.
+    /// The number of waiting jobs at which threads that add more yield the processor.
     private static let backlog = 1_000
 
     private static let worker = ThreadFlag()

@@ -11,7 +11,7 @@ package final class Once<Value: Sendable>: Sendable {
 
     package init() {}
 
-    /// Sets the value, which later calls do not change.
+    /// Sets the value. Later calls have no effect.
     package func set(_ value: Value) {
         let waiter = state.withLock { state in
             guard state.value == nil else { return nil as CheckedContinuation<Value, Never>? }

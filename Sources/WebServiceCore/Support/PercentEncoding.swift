@@ -7,8 +7,8 @@ import Foundation
 struct ByteSet: Sendable {
     /// The output for each of the 256 bytes.
     ///
-    /// An entry holds up to three bytes in the low end and their number in the highest byte. With
-    /// it, the inner loop only looks up and stores, without branches.
+    /// An entry contains up to three bytes in the low end and their number in the highest byte.
+    /// With it, the inner loop only looks up and stores, without branches.
     private let table: [UInt32]
 
     /// - Parameter spaceAsPlus: A Boolean value that indicates whether a space is written as `+`

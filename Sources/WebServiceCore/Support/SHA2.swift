@@ -76,9 +76,9 @@ private protocol SHA2Function {
     /// The first bits of the fractions of the square roots of the first 8 primes.
     static var initialState: [Word] { get }
 
-    /// Changes the state by a block.
+    /// Updates the state with a block.
     ///
-    /// - Parameter words: Room for one word per round.
+    /// - Parameter words: Space for one word per round.
     static func mix(
         _ block: UnsafeRawPointer, words: UnsafeMutablePointer<Word>, constants: UnsafePointer<Word>,
         state: UnsafeMutablePointer<Word>)
@@ -186,7 +186,7 @@ private enum SHA512Function: SHA2Function {
     private static func rotated(_ word: UInt64, _ count: UInt64) -> UInt64 { word &>> count | word &<< (64 &- count) }
 }
 
-/// The hash functions for systems without a library of them.
+/// The hash functions for systems without a library that provides them.
 private struct PortableHash<Function: SHA2Function> {
     private static var blockLength: Int { 16 * MemoryLayout<Function.Word>.size }
 
@@ -212,7 +212,7 @@ private struct PortableHash<Function: SHA2Function> {
         pending += rest.dropFirst(whole)
     }
 
-    /// Returns the hash of the bytes, a bit, zeros and the number of bits.
+    /// Pads the bytes with a bit, zeros and the number of bits, and returns the hash.
     func finalize() -> [UInt8] {
         let lengthField = Self.blockLength / 8
         let zeros = (2 * Self.blockLength - pending.count - 1 - lengthField) % Self.blockLength + lengthField - 8

@@ -10,14 +10,14 @@ struct SerialDelivery<Value> {
 
     /// Appends a value, unless the delivery is over.
     ///
-    /// - Parameter replacesOthers: Whether the value supersedes those that wait.
+    /// - Parameter replacesOthers: Whether the value replaces the pending ones.
     mutating func append(_ value: Value, replacesOthers: Bool = false) {
         guard !isOver else { return }
         if replacesOthers { waiting = Queue() }
         waiting.append(value)
     }
 
-    /// - Returns: Whether the caller must deliver the values that wait.
+    /// - Returns: Whether the caller must deliver the pending values.
     mutating func begin() -> Bool {
         guard !isDelivering, !waiting.isEmpty else { return false }
         isDelivering = true

@@ -23,7 +23,7 @@ extension String {
         }
         return String(decoding: result, as: UTF8.self)
     }
-    /// The first 60 bytes, safe to display: for errors that name a value of the peer.
+    /// The first 60 bytes, safe to display: for errors that contain a value from the peer.
     package var shortenedForDisplay: String {
         String(decoding: utf8.prefix(60), as: UTF8.self).escapingControls
     }

@@ -21,14 +21,14 @@ package protocol Timekeeper: AnyObject, Sendable {
     /// The work in progress that the clock waits for; `nil` if it does not wait.
     var work: WorkCount? { get }
 
-    /// The clock as one of the standard library.
+    /// The clock as a `Clock` of the standard library.
     var clock: any Clock<Duration> { get }
 }
 
 extension Timekeeper {
     /// The date of the system clock.
     package var date: Date { Date() }
-    /// A number of the system's generator.
+    /// A random number from the system's generator.
     package func random() -> Double { Double.random(in: 0...1) }
     /// `nil`.
     package var work: WorkCount? { nil }
@@ -147,7 +147,7 @@ package struct TaskClock: Sendable {
 
     var work: WorkCount? { injected?.work }
 
-    /// The clock as one of the standard library.
+    /// The clock as a `Clock` of the standard library.
     var standard: any Clock<Duration> { injected?.clock ?? SuspendingClock() }
 }
 

@@ -8,7 +8,8 @@ package struct TransferRate: Sendable {
 
     package init() {}
 
-    /// Adds the count at an instant, in nanoseconds. A count below the last one begins again.
+    /// Adds the count at an instant, in nanoseconds. A count below the last one restarts the
+    /// measurement.
     ///
     /// - Returns: The increase per second; `nil` before a tenth of a second has passed.
     package mutating func add(_ count: Int64, at now: UInt64) -> Double? {

@@ -2,8 +2,8 @@ package import Dispatch
 
 /// The work in progress that a test clock waits for: tokens, and the jobs of an executor.
 ///
-/// A Swift task with the executor counts while it is running or ready to run. While it is
-/// suspended, it does not count: whatever it waits for counts, or is outside the package.
+/// A Swift task with the executor counts while it is running or ready to run. A suspended task does
+/// not count: what it waits for is counted separately, or is outside the package.
 package final class WorkCount: TaskExecutor {
     /// Work in progress, from its creation until it is deallocated.
     ///

@@ -128,7 +128,7 @@ enum Track: Sendable {
 struct HandlerChain: Sendable {
     /// The next step, to be run outside the lock.
     enum Step: Sendable {
-        /// The last value that precedes the result is delivered.
+        /// The last value that precedes the result must be delivered first.
         case wait(any Prelude)
         /// The delegate validates the result, before the first handler.
         case validate
@@ -170,7 +170,7 @@ struct HandlerChain: Sendable {
     /// Opens the chain once there is a result. Handlers can run from now on.
     ///
     /// - Parameters:
-    ///   - preludes: What is delivered before the first handler.
+    ///   - preludes: The sources of values that are delivered before the first handler.
     ///   - isObserved: Whether a delegate validates the result and receives the metrics.
     mutating func open(failure: (any Error)?, after preludes: [any Prelude], isObserved: Bool) {
         isOpen = true

@@ -6,8 +6,8 @@ import FoundationNetworking
 
 /// The start and the end of the exchange.
 extension SessionTask {
-    /// Starts what provides the result: on the calling thread up to its first wait, then on the
-    /// handler pool.
+    /// Starts the work that provides the result: on the calling thread up to its first wait, then
+    /// on the handler pool.
     func start(_ start: TaskState.Start) {
         do throws(WebServiceError) {
             let start = try enterScope(start)
@@ -119,7 +119,7 @@ extension SessionTask {
         return true
     }
 
-    /// Sets the result, unless there is one, and ends all that belongs to the exchange.
+    /// Sets the result, unless there is one, and ends everything that belongs to the exchange.
     ///
     /// - Returns: What the caller must do; `nil` if there already is a result.
     private func settle(

@@ -43,9 +43,9 @@ extension SessionTask {
 
     /// Runs handlers until none is left or the task is suspended.
     ///
-    /// Whoever opens the chain of handlers (``complete(_:isInterrupted:)``), continues it
-    /// (``resume()``) or adds a late handler calls this function, provided that no other caller
-    /// runs it (``HandlerChain/claim()``).
+    /// Called after the chain of handlers is opened (``complete(_:isInterrupted:)``) or continued
+    /// (``resume()``) and after a late handler is added, provided that no other caller runs it
+    /// (``HandlerChain/claim()``).
     ///
     /// - Parameter isAwaiting: Whether an awaiting Swift task is the caller. It runs on Swift's
     ///   cooperative thread pool, which custom closures must not block.
@@ -133,8 +133,8 @@ extension SessionTask {
         }
     }
 
-    /// Runs an asynchronous step in a separate Swift task, which `cancel()` cancels. That of the
-    /// caller may be cancelled already, and is not cancelled.
+    /// Runs an asynchronous step in a separate Swift task, which `cancel()` cancels. The caller's
+    /// Swift task may already be cancelled, and is not affected.
     private func runAsync(
         _ step: @escaping @Sendable (StepInput) async -> (any Error)?, _ input: StepInput
     ) async -> (any Error)? {
@@ -218,8 +218,8 @@ extension SessionTask {
         }
         guard let data = context.observed.data, !data.isEmpty else {
             throw WebServiceError(
-                .emptyResponse, "the response has no body to parse as JSON", request: request,
-                response: context.observed.response)
+                .emptyResponse, "the response has no body to parse as JSON; use response(_:) to accept it",
+                request: request, response: context.observed.response)
         }
         do {
             let value = try JSON.object(from: data)

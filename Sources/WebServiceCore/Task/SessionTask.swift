@@ -164,7 +164,7 @@ public final class SessionTask: Sendable {
 
     /// The maximum number of requests sent for one exchange.
     ///
-    /// Retries, redirects and refreshes count. Beyond the maximum, the exchange fails with
+    /// Retries, redirects and refreshes are included. Beyond the maximum, the exchange fails with
     /// ``WebServiceError/Code/tooManyAttempts``.
     public static let maximumAttempts = ExchangeLog.maximumAttempts
 

@@ -24,7 +24,7 @@ struct TaskState: Sendable {
         var work: (any Cancellable)?
         /// The deadline.
         var alarm: Alarm?
-        /// What is delivered before the result.
+        /// The sources of values that are delivered before the result.
         var preludes: [any Prelude] = []
     }
 
@@ -32,7 +32,7 @@ struct TaskState: Sendable {
     private var inFlight = InFlight()
     private(set) var isSuspended = false
     private var isConfigured = false
-    /// A Boolean value that indicates whether a queue resumes the task, and no other caller.
+    /// A Boolean value that indicates whether only a queue can resume the task.
     private var isQueued = false
     /// Provides the result in place of an exchange; `nil` if the task sends its request itself.
     private var source: Source?
@@ -118,16 +118,16 @@ struct TaskState: Sendable {
 
     // MARK: Resume and suspend
 
-    /// Sets what provides the result. Has no effect after the task was resumed.
+    /// Sets the source of the result. Has no effect after the task was resumed.
     ///
-    /// - Returns: What it replaces, to be released outside the lock.
+    /// - Returns: The source that it replaces, to be released outside the lock.
     mutating func setSource(isDownload: Bool = false, _ source: @escaping Source) -> Source? {
         guard case .created = phase else { return nil }
         defer { (self.source, self.isDownload) = (source, isDownload) }
         return self.source
     }
 
-    /// What a task starts at its first resume.
+    /// The work that a task starts when it is first resumed.
     struct Start: Sendable {
         var request: Request
         /// A Boolean value that indicates whether a setter has changed the request.
@@ -160,7 +160,7 @@ struct TaskState: Sendable {
         isSuspended = true
     }
 
-    /// Lets a queue resume the task, by ``leaveQueue()``.
+    /// Reserves the task for a queue, which resumes it with ``leaveQueue()``.
     ///
     /// - Returns: `false` if it was resumed before, or is in a queue.
     mutating func enterQueue() -> Bool {
@@ -215,7 +215,7 @@ struct TaskState: Sendable {
     private var awaiter: Awaiter?
 
     private enum Awaiter: Sendable {
-        /// It starts the task, and waits then.
+        /// The Swift task starts the work before it waits.
         case coming
         case waiting(CheckedContinuation<Void, Never>)
     }
@@ -238,7 +238,7 @@ struct TaskState: Sendable {
         var awaiter: CheckedContinuation<Void, Never>?
         /// A Boolean value that indicates whether the caller must run the handlers.
         var runsHandlers = false
-        /// What is delivered before the result, and accepts no further value.
+        /// The sources of values before the result, which accept no further value.
         var preludes: [any Prelude] = []
         var alarm: Alarm?
         /// The work that was in progress, to be released outside the lock.

@@ -4,8 +4,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The work that produces the value of a task in place of the request of the task: a download, for
-/// example, sends one request after another.
+/// The work that produces the value of a task in place of its request. A download, for example,
+/// sends several requests.
 package struct TaskWork: Sendable {
     let task: SessionTask
     /// The request of the task.
@@ -52,8 +52,8 @@ package struct TaskWork: Sendable {
         private let stream: TypedTask<StreamedResponse>
 
         /// - Parameters:
-        ///   - statuses: The statuses of responses that are not errors.
-        ///   - bufferSize: The maximum number of bytes that wait in memory.
+        ///   - statuses: The statuses that do not count as errors.
+        ///   - bufferSize: The maximum number of bytes buffered in memory.
         package init(of work: TaskWork, _ request: Request, accepting statuses: Set<Int>, bufferSize: Int) {
             var request = request
             request.options.isStreamed = true
@@ -80,7 +80,7 @@ extension SessionTask {
     ///
     /// The work runs in a Swift task from the first `resume()` on, and is cancelled with the task.
     /// The handlers of the result wait for its end, even after a cancellation, so that they can use
-    /// what the work used.
+    /// the same files and other resources.
     package func perform<Value: Sendable>(
         _ work: @escaping @Sendable (TaskWork) async throws -> (value: Value, response: Response)
     ) -> TypedTask<Value> {

@@ -34,7 +34,7 @@ package final class BodyDelivery: Sendable {
         /// The number of buffered bytes.
         var waiting = 0
         var isDelivering = false
-        /// The producer that waits for room.
+        /// The producer, while it waits for space in the buffer.
         var producer: CheckedContinuation<Void, Never>?
         var isPaused = false
         /// A Boolean value that indicates whether ``receiveMore()`` was called during a delivery.

@@ -5,7 +5,7 @@ package protocol ConnectingSession: Session {
     /// Opens a connection to the host and port of a request. Sends no byte of the request.
     ///
     /// Returns when the connection is established, including the tunnel of a proxy and the TLS
-    /// handshake, which offers HTTP/1.1. The request's connect timeout applies, its idle timeout
+    /// handshake, which offers HTTP/1.1. The request's connect timeout applies; its idle timeout
     /// does not.
     ///
     /// - Parameter request: A request for an `http` or `https` URL.
@@ -22,7 +22,7 @@ package protocol ByteConnection: AnyObject, Sendable {
     /// The metrics of opening the connection, and the number of bytes sent and received so far.
     var metrics: TransportMetrics { get }
 
-    /// Returns the next bytes, at most 64 KiB; no bytes at the end, as often as it is called.
+    /// Returns the next bytes, at most 64 KiB, or no bytes at the end and in every later call.
     ///
     /// While it is not called, at most 64 KiB are buffered. Concurrent calls receive successive
     /// bytes, in the order of the calls.

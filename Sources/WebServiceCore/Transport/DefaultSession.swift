@@ -11,7 +11,7 @@ final class DefaultSession: Sendable {
 
     private let state = Mutex(State())
 
-    /// The session, which can no longer be set.
+    /// The session. After the first access, it can no longer be set.
     var session: any Session {
         let session = state.withLock { state in
             state.isFixed = true

@@ -6,8 +6,8 @@ import FoundationNetworking
 
 /// Prevents Foundation from following redirects and from handling challenges for credentials.
 ///
-/// It follows no redirect, so that the redirect is the response: ``RedirectPolicy`` follows it. It
-/// declines the challenge of a 401, so that the 401 is the response: ``Authentication`` sends
+/// A redirect is delivered as the response, and ``RedirectPolicy`` follows it. The challenge of a
+/// 401 is declined, so that the 401 is delivered as the response, and ``Authentication`` sends
 /// credentials. The session's delegate, if there is one, receives the challenge first; it is
 /// declined unless that delegate has a credential. Foundation calls the session's delegate for all
 /// methods that are not implemented here.

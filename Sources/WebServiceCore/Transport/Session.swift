@@ -56,7 +56,7 @@ extension Session {
     /// The network.
     public var responseSource: Response.Source { .network }
 
-    /// No credentials.
+    /// Returns `false`.
     public func addsCredentials(to url: URL) -> Bool { false }
 }
 

@@ -2,8 +2,8 @@
 /// the system's clock.
 ///
 /// A task that was resumed before that instant ends with `URLError.cancelled`, even if its request
-/// reaches the session later. The instants determine an order, which no test controls: on a test
-/// clock, all of them could be equal.
+/// reaches the session later. The system clock is used because all instants of a test clock could
+/// be equal.
 package struct SessionCancellation: Error {
     let instant: UInt64
 

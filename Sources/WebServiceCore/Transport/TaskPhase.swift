@@ -13,7 +13,7 @@ package enum TaskPhase<Content> {
     case running(Content)
     case completed
 
-    /// The phase as a task reports it.
+    /// The state that a task in this phase reports.
     package var state: DataTaskState {
         switch self {
         case .suspended: .suspended

@@ -26,7 +26,7 @@ extension URLError {
         /// The presented pin and the accepted ones.
         public var description: String {
             let pins = expected.joined(separator: ", ")
-            return "the server's public key \(presented ?? "(unknown)") is none of the pinned keys \(pins)"
+            return "the server's public key \(presented ?? "(unknown)") is not one of the pinned keys \(pins)"
         }
     }
 }

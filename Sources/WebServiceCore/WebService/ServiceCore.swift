@@ -6,7 +6,7 @@ import FoundationNetworking
 
 /// The state that a ``WebService`` and its tasks share.
 ///
-/// The Swift task that runs an ``Exchange`` retains the ``SessionTask``, and the task the core, but
+/// The Swift task that runs an ``Exchange`` retains the ``SessionTask``, which retains the core but
 /// not the handle. Only the ``TypedTask`` of a typed request retains the handle (``TaskOwner``),
 /// whose deallocation cancels the typed requests in flight (``RequestRegistry/close()``).
 final class ServiceCore: PipelineSource {

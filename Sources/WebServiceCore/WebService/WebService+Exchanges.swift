@@ -1,4 +1,4 @@
-/// What is in flight, and its cancellation.
+/// The exchanges in flight, and their cancellation.
 extension WebService {
     /// The exchanges in flight, in the order in which they began.
     ///

@@ -17,8 +17,8 @@ extension WebService {
     /// ``WebServiceError/Code/noEndpoint``; with the error of the storage; or with
     /// `URLError.cancelled`.
     ///
-    /// A read with a dependency on a task completes on the main actor: handlers added to it run
-    /// there before any handler of the task that receives a newer value, or the read is cancelled.
+    /// A read with a dependency completes on the main actor: its handlers run there before any
+    /// handler that receives the newer value, unless the read is cancelled.
     ///
     /// - Parameters:
     ///   - request: The request whose response is stored; only its identifier and classification

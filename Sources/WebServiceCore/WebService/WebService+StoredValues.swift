@@ -56,7 +56,7 @@ extension ServiceCore {
             throw Self.noStorage(for: request)
         }
         guard let key = request.storageKey(account: typed.storageAccount) else {
-            throw Self.noStoredData("the request has no storage identifier")
+            throw Self.noStoredData("the request has no storage identifier; return a storageIdentifier")
         }
         let entry: StorageEntry
         do {
@@ -74,7 +74,7 @@ extension ServiceCore {
             .flatMap { $0 >= .zero ? $0 : nil }
         if let maximumAge {
             guard let age, age <= maximumAge else {
-                throw Self.noStoredData("the stored response is too old or of unknown age")
+                throw Self.noStoredData("the stored response is too old or of unknown age; send the request")
             }
         }
         let value = try await value(of: request, entry.content, typed)
@@ -105,9 +105,9 @@ extension ServiceCore {
             let value = try (request as? any ValueStorableRequest).flatMap { try read($0, data) } as? Request.Output
             if let value { return value }
         } catch {
-            throw noStoredData("the stored value can no longer be read", error)
+            throw noStoredData("the stored value can no longer be read; send the request", error)
         }
-        throw noStoredData("the stored value can no longer be read")
+        throw noStoredData("the stored value can no longer be read; send the request")
     }
 
     private static func read<Request: ValueStorableRequest>(
@@ -130,11 +130,11 @@ extension ServiceCore {
                     }
                     return try Self.output(of: request, value)
                 } catch {
-                    throw Self.noStoredData("the stored data can no longer be processed", error)
+                    throw Self.noStoredData("the stored data can no longer be processed; send the request", error)
                 }
             }
         }
-        throw WebServiceError(.noEndpoint, "no endpoint processes stored data of \(Request.self)")
+        throw WebServiceError(.noEndpoint, "no endpoint processes stored data of \(Request.self); add one to endpoints")
     }
 
     /// Stores a response and reports any error.

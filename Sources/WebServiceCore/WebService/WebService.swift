@@ -25,7 +25,7 @@ public import FoundationNetworking
 /// a typed request also retains the service until it has a result; if both are deallocated, the
 /// request ends with `URLError.cancelled` (`ServiceCore.swift`).
 public final class WebService: Sendable {
-    /// The URL that every path is below. `nil` if there is none, or if it is not an absolute http
+    /// The URL that paths are joined to. `nil` if there is none, or if it is not an absolute http
     /// or https URL, in which case each task fails.
     public var baseURL: URL? { core.baseURL }
 
@@ -38,8 +38,8 @@ public final class WebService: Sendable {
     /// deallocated.
     private let isOwner: Bool
 
-    /// Creates the URL of a path from the base URL and the path, whose placeholders are not
-    /// replaced. The result is validated like any absolute URL.
+    /// A closure that creates the URL of a path from the base URL and the path, whose placeholders
+    /// are not replaced. The result is validated like any absolute URL.
     public typealias URLBuilder = @Sendable (_ baseURL: URL?, _ path: String) throws -> URL
 
     /// Creates a service. With a URL that cannot be used, each task fails.
@@ -123,7 +123,7 @@ public final class WebService: Sendable {
     /// The base URL as a string; empty when there is none.
     public var baseURLString: String { baseURL?.absoluteString ?? "" }
 
-    /// The service's clock, for custom code that measures or waits as well.
+    /// The service's clock. Custom code can also use it to measure durations and to wait.
     ///
     /// ```swift
     /// try await service.clock.sleep(for: .seconds(30))
@@ -177,7 +177,7 @@ public final class WebService: Sendable {
         set { core.configure { $0.errorMapper = newValue } }
     }
 
-    /// The cookies that requests send and responses store. Requests whose
+    /// The jar with the cookies that requests send and responses set. Requests whose
     /// ``Request/Options/shouldHandleCookies`` is `false` do neither. Tasks read it when they are
     /// resumed. Defaults to `nil`, for no cookies.
     public var cookieJar: CookieJar? {
@@ -197,7 +197,7 @@ public final class WebService: Sendable {
 /// A service is a session, so that its delegate is notified of any request that is sent over it. No
 /// other stage of an exchange applies.
 extension WebService: Session {
-    /// The source of the responses of its session.
+    /// The source of its session's responses.
     public var responseSource: Response.Source { session.responseSource }
 
     /// Returns whether its session may add credentials to a request.

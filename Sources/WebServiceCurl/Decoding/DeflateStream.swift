@@ -2,9 +2,9 @@ import CCurl
 
 /// The state of zlib for one body with the coding deflate.
 ///
-/// The coding is the zlib format (RFC 1950). Some servers send its compressed data without the
-/// header and the checksum (RFC 1951), which the first byte shows: that of the zlib format is no
-/// block that compressors write.
+/// The coding is the zlib format (RFC 1950). Some servers send the compressed data without the
+/// header and the checksum (RFC 1951). The first byte distinguishes the two forms: compressors
+/// write no block that begins with the first byte of the zlib format.
 struct DeflateStream: ~Copyable, DecodingStream {
     static var coding: ContentCoding { .deflate }
 

@@ -4,7 +4,7 @@ import CCurl
 struct ZlibStream: ~Copyable {
     /// The format of the compressed bytes, as the parameter `windowBits` of zlib.
     enum Format: Int32 {
-        /// 15 bits of window size, plus 16 for a gzip header and trailer (RFC 1952).
+        /// A window size of 15 bits, plus 16 for a gzip header and trailer (RFC 1952).
         case gzip = 31
         /// RFC 1950.
         case zlib = 15

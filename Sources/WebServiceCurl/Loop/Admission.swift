@@ -12,7 +12,7 @@ struct Admission<Item> {
         fileprivate var active = 0
         fileprivate var waiting = Queue<Item>()
         fileprivate var isReady = false
-        /// The number of waiting items at which those that need not start are removed.
+        /// The number of waiting items at which the unwanted ones are removed.
         fileprivate var pruningCount = 64
         /// A Boolean value that indicates whether requests share connections (HTTP/2).
         var isMultiplexed = false
@@ -37,7 +37,7 @@ struct Admission<Item> {
 
     /// Appends an item to the queue of its host. ``next()`` returns it when it may start.
     ///
-    /// - Parameter isWanted: Returns whether an item still has to start. Called seldom: a queue has
+    /// - Parameter isWanted: Returns whether an item still has to start. Called rarely: a queue has
     ///   at most 64 unwanted items, or as many as wanted ones.
     mutating func append(_ item: Item, to host: Substring, isWanted: (Item) -> Bool = { _ in true }) {
         let queue = queues[host] ?? makeQueue(host)

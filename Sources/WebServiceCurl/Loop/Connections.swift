@@ -96,7 +96,7 @@ struct Connections {
         /// Replaces the socket by one end of an unused pair, which closes the connection to the
         /// server.
         ///
-        /// libcurl keeps the descriptor. It can complete the exchange, and the server receives no
+        /// libcurl retains the descriptor. It can complete the exchange, and the server receives no
         /// further bytes of the request.
         func divert() {
             var ends: (Int32, Int32) = (-1, -1)

@@ -8,8 +8,8 @@ import FoundationNetworking
 
 /// The connections on which the program sends and receives bytes.
 ///
-/// They belong to a multi handle of their own, so they neither count toward the limits of libcurl
-/// for connections of requests, nor replace idle ones, nor end when these expire.
+/// They belong to a separate multi handle, so they neither count toward the limits of libcurl for
+/// connections of requests, nor replace idle ones, nor end when these expire.
 extension CurlEngine {
     /// The state of the channels.
     struct Channels {
@@ -134,7 +134,7 @@ extension CurlEngine {
         if events.isEmpty { poller.unwatch(driver.socket) } else { poller.watch(driver.socket, for: events) }
     }
 
-    /// Does what a caller of a channel has requested.
+    /// Executes the requests of a channel's callers.
     func proceed(_ channel: CurlChannel) {
         guard let driver = channels.drivers[ObjectIdentifier(channel)], driver.socket >= 0 else { return }
         proceed(driver) { try $0.proceed() }

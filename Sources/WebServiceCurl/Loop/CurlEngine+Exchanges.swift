@@ -46,8 +46,8 @@ extension CurlEngine {
         return try CurlHandle(self, share: share, rules: index)
     }
 
-    /// Adds a handle to the free ones, instead of the one that has not been used for longest if
-    /// there are too many.
+    /// Adds a handle to the free ones. If there are too many, it replaces the least recently used
+    /// one.
     func keep(_ handle: CurlHandle) {
         free.append(handle)
         if free.count > 128 { free.remove(at: free.startIndex).free() }

@@ -28,7 +28,7 @@ extension CurlEngine {
         return instant <= current ? 0 : Int32(clamping: (instant - current + 999_999) / 1_000_000)
     }
 
-    /// The current instant of the system clock, in which libcurl's timeouts are measured.
+    /// The current instant of the system clock, which measures libcurl's timeouts.
     var systemNow: UInt64 { clock.isInjected ? TaskClock.system.now : now }
 
     /// Replaces the alarm that wakes the loop.

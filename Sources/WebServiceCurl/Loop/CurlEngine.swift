@@ -73,7 +73,7 @@ final class CurlEngine {
     var idleCheckInstant = UInt64.max
     /// The instant at which the idle connections expire.
     var expiryInstant = UInt64.max
-    /// How the loop ends; `nil` while it accepts requests.
+    /// The way in which the loop ends; `nil` while it accepts requests.
     private var closing: CurlSession.Closing?
     /// The instant since which the loop accepts no requests.
     private(set) var closingInstant: UInt64?

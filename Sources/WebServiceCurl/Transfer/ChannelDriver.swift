@@ -26,8 +26,8 @@ final class ChannelDriver {
 
     private var outgoing: Data?
     private var outgoingOffset = 0
-    /// A copy of few bytes, which `Data` stores at no constant address. OpenSSL requires one if the
-    /// bytes are to be passed again.
+    /// A copy of a few bytes, because `Data` does not store them at a constant address. OpenSSL
+    /// requires one if the bytes are passed again.
     private var fewBytes: UnsafeMutableRawPointer?
 
     /// The TLS connection whose end must be announced by the peer.
@@ -75,7 +75,7 @@ final class ChannelDriver {
         return true
     }
 
-    /// Removes what refers to the connection.
+    /// Removes the references to the connection.
     func clear() {
         if let closing { handle.engine.tlsClosing.forget(closing) }
         closing = nil
@@ -92,7 +92,7 @@ final class ChannelDriver {
         if outgoing != nil, hasFailed || events.contains(writeEvent) { send() }
     }
 
-    /// Does what a caller has requested.
+    /// Executes the requests of the channel's callers.
     func proceed() throws {
         let mayRead = channel.proceed() && !isInputOver
         if outgoing == nil { send() }

@@ -18,7 +18,7 @@ final class CurlAttempt {
     /// Returns the instant at which the idle timeout elapses.
     ///
     /// Bytes that libcurl does not deliver, such as endless chunk extensions or a part of a TLS
-    /// record, extend the timeout to at most its tenfold.
+    /// record, extend the timeout to at most ten times its duration.
     ///
     /// - Parameter earliest: The instant before which the timeout does not begin.
     func idleEnd(after earliest: UInt64?) -> UInt64 {

@@ -1,12 +1,12 @@
 import Foundation
 package import WebServiceCore
 
-/// An open connection of a ``CurlSession``, as its user holds it.
+/// The object with which a caller uses an open connection of a ``CurlSession``.
 ///
 /// The loop retains only the channel, so deallocating this object closes the connection.
 final class CurlConnection: ByteConnection {
     private let channel: CurlChannel
-    /// Retained as long as the connection is used.
+    /// Retained for as long as the connection is used.
     private let session: CurlSession
 
     /// - Parameter channel: An open channel.
@@ -29,7 +29,7 @@ final class CurlConnection: ByteConnection {
 }
 
 extension CurlSession: ConnectingSession {
-    /// Opens a connection beside those of requests.
+    /// Opens a connection in addition to those of requests.
     ///
     /// ``Configuration/maximumWebSocketConnections`` limits their number; the options of the
     /// session for connections of requests apply.

@@ -56,7 +56,7 @@ enum CurlError {
         return error(code(result), detail.isEmpty || isSecret ? String(cString: curl_easy_strerror(result)) : detail)
     }
 
-    /// Returns the error of an exchange whose response libcurl rejected.
+    /// Returns the error for an exchange whose response libcurl rejected.
     static func responseError(_ result: CURLcode, _ detail: String) -> any Error {
         switch result {
         // libcurl limits the size of a line, a header and a trailer. The result depends on its
@@ -72,7 +72,7 @@ enum CurlError {
         }
     }
 
-    /// Returns the error of a server whose public key is not pinned.
+    /// Returns the error for a server whose public key is not pinned.
     static func pinError(_ mismatch: URLError.PinnedKeyMismatch) -> URLError {
         URLError(
             .serverCertificateUntrusted,
@@ -84,7 +84,7 @@ enum CurlError {
         detail.contains("private key") || detail.contains("PKCS12")
     }
 
-    /// Returns the error of a client certificate or private key that the TLS library does not use.
+    /// Returns the error for a client certificate or private key that the TLS library does not use.
     static func identityError(_ identity: TLSRules.Identity?, _ detail: String) -> URLError {
         guard let identity, isOfPrivateKey(detail) else { return error(CURLE_SSL_CERTPROBLEM, detail) }
         // libcurl reports the same for each cause.
@@ -97,7 +97,7 @@ enum CurlError {
         WebServiceError(.responseTooLarge, "the response header fields exceed a limit of libcurl")
     }
 
-    /// Returns the error of a proxy that responded to CONNECT with this status.
+    /// Returns the error for a proxy that responded to CONNECT with this status.
     static func tunnelError(_ status: Int) -> URLError {
         status == 407
             ? error(

@@ -6,7 +6,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// What libcurl receives: the header, the trailer and the body of the response.
+/// Receives the header, the trailer and the body of the response from libcurl.
 extension CurlHandle {
     func receiveHead(_ line: UnsafeRawBufferPointer) -> Bool {
         succeeds {

@@ -79,7 +79,9 @@ struct IncomingHead: ~Copyable {
     mutating func receive(line: UnsafeRawBufferPointer) throws {
         lineBytes += line.count
         guard lineBytes <= maximumBytes else {
-            throw WebServiceError(.responseTooLarge, "the response header fields exceed \(maximumBytes) bytes")
+            throw WebServiceError(
+                .responseTooLarge,
+                "the response header fields exceed \(maximumBytes) bytes; increase maximumHeaderBytes")
         }
         // With libcurl 8.23, a connection that is closed before the last line feed ends the header.
         guard line.last == 0x0A else {

@@ -51,7 +51,7 @@ enum PEM {
 enum PKCS12 {
     enum Result { case valid, wrongPassword, damaged, unknown }
 
-    /// Returns whether the password is that of the data.
+    /// Returns whether the password is correct for the data.
     ///
     /// `unknown` if libcurl does not use OpenSSL, which verifies it.
     static func check(_ data: Data, password: String?) -> Result {

@@ -43,7 +43,7 @@ struct TLSMaterial: Sendable {
             bytes = data
         }
         guard let format = Self.format(of: bytes) else {
-            throw WebServiceError(.curl, "\(name) has none of the formats PEM, DER and PKCS #12")
+            throw WebServiceError(.curl, "\(name) is not in PEM, DER or PKCS #12; convert it to one of these formats")
         }
         self.format = format
     }
@@ -72,7 +72,7 @@ struct TLSMaterial: Sendable {
             repeat {
                 guard let element = CertificateKey.element(of: &rest)?.bytes,
                     CertificateKey.publicKey(of: [UInt8](element)) != nil
-                else { throw WebServiceError(.curl, "\(name) is not a certificate in DER") }
+                else { throw WebServiceError(.curl, "\(name) is not a certificate in DER; pass PEM or DER") }
                 text += PEM.encoding(Data(element))
             } while !rest.isEmpty
             return text
@@ -83,10 +83,12 @@ struct TLSMaterial: Sendable {
 
     private func checkCertificates(in blocks: [PEM.Block]) throws(WebServiceError) {
         let certificates = blocks.filter { $0.label.hasSuffix("CERTIFICATE") }
-        guard !certificates.isEmpty else { throw WebServiceError(.curl, "\(name) contains no certificate") }
+        guard !certificates.isEmpty else {
+            throw WebServiceError(.curl, "\(name) contains no certificate; pass a file with certificates")
+        }
         for (index, block) in certificates.enumerated() {
             guard let bytes = block.bytes, CertificateKey.publicKey(of: [UInt8](bytes)) != nil else {
-                throw WebServiceError(.curl, "certificate \(index + 1) in \(name) is damaged")
+                throw WebServiceError(.curl, "certificate \(index + 1) in \(name) is damaged; replace it")
             }
         }
     }
@@ -102,7 +104,7 @@ struct TLSMaterial: Sendable {
         case .pem: try checkCertificates(in: PEM.blocks(of: bytes))
         case .der:
             guard CertificateKey.publicKey(of: [UInt8](bytes)) != nil else {
-                throw WebServiceError(.curl, "\(name) is not a certificate in DER")
+                throw WebServiceError(.curl, "\(name) is not a certificate in DER; pass PEM or DER")
             }
         case .pkcs12: return try checkPassword(password)
         }
@@ -119,12 +121,12 @@ struct TLSMaterial: Sendable {
         switch format {
         case .pem:
             guard let key = PEM.blocks(of: bytes).first(where: { $0.label.hasSuffix("PRIVATE KEY") }) else {
-                throw WebServiceError(.curl, "\(name) contains no private key")
+                throw WebServiceError(.curl, "\(name) contains no private key; specify the key")
             }
             isEncrypted = key.isEncrypted
         case .der:
             guard CertificateKey.publicKey(of: [UInt8](bytes)) == nil else {
-                throw WebServiceError(.curl, "\(name) contains a certificate, but no private key")
+                throw WebServiceError(.curl, "\(name) contains a certificate, but no private key; specify the key")
             }
         case .pkcs12: throw WebServiceError(.curl, "\(name) is in PKCS #12; specify it as the certificate only")
         }
@@ -136,9 +138,9 @@ struct TLSMaterial: Sendable {
     private func checkPassword(_ password: String?) throws(WebServiceError) {
         switch PKCS12.check(bytes, password: password) {
         case .valid, .unknown: return
-        case .damaged: throw WebServiceError(.curl, "\(name) is damaged")
+        case .damaged: throw WebServiceError(.curl, "\(name) is damaged; create it again")
         case .wrongPassword:
-            let advice = password == nil ? "is encrypted; set 'keyPassword'" : "has another password than 'keyPassword'"
+            let advice = password == nil ? "is encrypted; set 'keyPassword'" : "has a password other than 'keyPassword'"
             throw WebServiceError(.curl, "\(name) \(advice)")
         }
     }

@@ -83,7 +83,7 @@ struct TLSRules: Sendable {
 
 /// The TLS rules of the hosts of a session.
 struct HostRules: Sendable {
-    /// The rules. The first ones are those of all hosts without their own.
+    /// The rules. The first element applies to all hosts without their own rules.
     let all: [TLSRules]
     /// The rules of an https proxy.
     let proxy: TLSRules
@@ -104,7 +104,8 @@ struct HostRules: Sendable {
                     .curl, "a key of 'hostTLS' is not a host name; use 'api.example.com' or '*.example.com'")
             }
             guard (isDomain ? domains["." + host] : hosts[host]) == nil else {
-                throw WebServiceError(.curl, "'hostTLS' has several values for \(isDomain ? "*." : "")\(host)")
+                throw WebServiceError(
+                    .curl, "'hostTLS' has several values for \(isDomain ? "*." : "")\(host); remove all but one")
             }
             if isDomain { domains["." + host] = all.count } else { hosts[host] = all.count }
             all.append(try TLSRules(tls))
@@ -122,7 +123,8 @@ struct HostRules: Sendable {
     func index(for url: String) throws(WebServiceError) -> Int {
         guard all.count > 1 else { return 0 }
         guard let host = Origin(url).map({ Self.withoutTrailingPeriod($0.host) }) else {
-            throw WebServiceError(.curl, "the host of the URL is not valid, so its TLS configuration is unknown")
+            throw WebServiceError(
+                .curl, "the host of the URL is not valid, so its TLS configuration is unknown; correct the host")
         }
         if let index = hosts[host] { return index }
         // A name of the domain name system has at most 253 bytes.

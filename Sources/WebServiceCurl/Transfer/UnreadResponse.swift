@@ -39,13 +39,13 @@ final class UnreadResponse {
     private var position = 0
     private var phase = Phase.head
 
-    /// More than the receive buffer of a socket holds by default.
+    /// The maximum number of bytes: more than the receive buffer of a socket holds by default.
     private static let maximumBytes = 16 << 20
 
     /// Reads the bytes that a socket holds.
     ///
-    /// - Returns: `nil` unless they begin with a status line. Others would be the rest of a line
-    ///   that libcurl has read in part.
+    /// - Returns: `nil` unless they begin with a status line. Any other bytes would be the rest of
+    ///   a line that libcurl has read in part.
     init?(_ socket: Int32) {
         withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 1) { room in
             while bytes.count < Self.maximumBytes {

@@ -8,7 +8,8 @@ enum OAuthContext {
         "client_id", "code_verifier", "grant_type", "iss", "redirect_uri", "session_state", "state",
     ]
     private static let pairs = names.filter { $0 != "session_state" }.map { "\($0)=" }
-    /// As JSON keys; `state` and `iss` are frequent in ordinary documents.
+    /// The parameters that are recognized as JSON keys. `state` and `iss` are omitted, because they
+    /// are frequent in ordinary documents.
     static let keys: Set<String> = ["code_verifier", "grant_type", "redirect_uri"]
 
     /// Returns whether text contains one of the parameters.

@@ -11,7 +11,7 @@ import WebServiceCore
 ///   `otp_code`. `key` alone is secret as a header field and in the query of a URL. All header
 ///   fields `X-…-Key` are secret, except keys of data such as `X-Cache-Key`.
 /// - In JSON, numbers, Booleans and `null` are not secret. Below a name such as `password` or
-///   `credentials`, all texts are secret, except in an object that describes a value, such as
+///   `credentials`, all strings are secret, except in an object that describes a value, such as
 ///   `{"type": "string"}`. `tokens` is a count if its value is a number.
 /// - A noun that also has another meaning, such as `ticket`, `pass` or `session`, is secret in JSON
 ///   only if its value is text of one word.

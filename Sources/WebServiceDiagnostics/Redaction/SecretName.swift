@@ -14,12 +14,12 @@ enum SecretName {
     case word
     /// A secret if the value is text, such as `cookie`.
     case text
-    /// Secrets if the value is text or contains texts, and otherwise a count, such as `tokens`.
+    /// Secrets if the value is or contains a string, and otherwise a count, such as `tokens`.
     case list
-    /// A secret: all texts of the value, at any depth.
+    /// A secret: all strings in the value, at any depth.
     case secret
 
-    /// Decides by the last bytes of a name; a word that is longer than they are is not secret.
+    /// Classifies a name by its last bytes. A longer word is not secret.
     init(_ name: String) {
         let words = Self.words(of: name)
         self = Self.meaning(of: words[...])
@@ -64,8 +64,8 @@ enum SecretName {
         return isPlural ? .list : .secret
     }
 
-    /// Returns whether a name of a header field such as `X-Station-Key` names a key that is no
-    /// identifier of data.
+    /// Returns whether a name of a header field such as `X-Station-Key` names a key that does not
+    /// identify data.
     static func isKeyField(_ name: String) -> Bool {
         guard name.utf8.first == UInt8(ascii: "x") || name.utf8.first == UInt8(ascii: "X") else { return false }
         let words = words(of: name)
@@ -78,7 +78,7 @@ enum SecretName {
 
     /// Returns the words of a name in lower case, without a leading `x` and digits at their ends.
     ///
-    /// Words end at all other bytes than ASCII letters and digits, and at a change of case. A name
+    /// Words end at all bytes other than ASCII letters and digits, and at a change of case. A name
     /// with a slash is a path and has none.
     static func words(of name: String) -> [String] {
         let bytes = Array(name.utf8.suffix(maximumLength))
@@ -163,7 +163,7 @@ extension SecretName {
         "response": set("saml"), "request": set("saml"), "phrase": set("pass seed recovery secret"),
         "word": set("pass"), "data": set("string secret"), "id": set("session sess secret"), "number": set("pin"),
     ]
-    /// Words before `token` in names of positions and of words of a text.
+    /// Words before `token` in names of positions or of parts of a text.
     private static let harmlessTokens = set(
         """
         page next continuation continue sync pagination previous prev start resume stop eos bos pad unk mask sep cls \

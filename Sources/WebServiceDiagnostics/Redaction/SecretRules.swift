@@ -28,8 +28,8 @@ final class SecretRules {
         return meaning
     }
 
-    /// Returns whether a value is secret; that of a name in brackets such as `user[pin]` also if
-    /// another part of the name is.
+    /// Returns whether a value is secret. The value of a name with brackets, such as `user[pin]`,
+    /// is also secret if another part of the name is.
     ///
     /// - Parameter isAuthorization: Returns whether parameters of OAuth accompany the value.
     func isSecret(
@@ -78,7 +78,8 @@ final class SecretRules {
     /// Values of names such as `auth` that describe a kind.
     private static let schemes: Set<String> = ["basic", "bearer", "digest", "oauth", "oauth2", "required", "optional"]
 
-    /// Returns whether a value is empty, a literal for none or a Boolean, or consists of asterisks.
+    /// Returns whether a value is empty, a literal for a missing value or a Boolean, or consists of
+    /// asterisks.
     private static func isNothing(_ value: ArraySlice<UInt8>) -> Bool {
         if value.count <= 9,
             ["", "null", "nil", "none", "true", "false", "undefined"].contains(ASCII.lowercased(value))

@@ -160,7 +160,7 @@ extension TextRedactor {
         }
     }
 
-    /// Returns the meaning of the name of a column; a pair in its place is text.
+    /// Returns the meaning of a column's name. A pair in place of the name is text.
     private func columnMeaning(_ field: Range<Int>, _ cell: Range<Int>) -> SecretName {
         guard !bytes[cell].contains(where: { ":=".utf8.contains($0) }) else { return .harmless }
         return rules.meaning(of: String(decoding: bytes[field], as: UTF8.self))

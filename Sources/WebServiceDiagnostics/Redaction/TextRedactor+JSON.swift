@@ -18,13 +18,13 @@ extension TextRedactor {
     fileprivate struct Container {
         enum Content {
             case ordinary
-            /// All texts are secret.
+            /// All strings are secret.
             case secret
-            /// The texts are secret, but not those in further arrays and objects.
+            /// The strings are secret, but not those in nested arrays and objects.
             case secrets
-            /// The names are those of fields, and the texts are shown to people.
+            /// The names are those of fields, and the strings are text for people.
             case labels
-            /// As labels, if the texts have several words.
+            /// Like labels, if the strings have several words.
             case messages
         }
         let end: Int
@@ -196,7 +196,7 @@ extension TextRedactor {
         maxProperties minItems maxItems uniqueItems discriminator externalDocs xml scheme bearerFormat flows kind \
         contentEncoding contentMediaType min_length max_length secretName defaultMode path expirationSeconds audience
         """.split(separator: " ").map(String.init))
-    /// Names of objects whose names are those of fields.
+    /// Names of objects whose members are named after fields.
     private static let labels: Set<String> = [
         "labels", "translations", "i18n", "i", "placeholders", "strings", "captions",
     ]

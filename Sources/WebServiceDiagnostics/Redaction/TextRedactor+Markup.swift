@@ -1,6 +1,6 @@
 import WebServiceCore
 
-/// Redacts XML, SOAP, HTML and SVG, also if they are malformed.
+/// Redacts XML, SOAP, HTML and SVG, even if they are malformed.
 extension TextRedactor {
     /// An element whose texts are secret.
     private struct SecretElement {

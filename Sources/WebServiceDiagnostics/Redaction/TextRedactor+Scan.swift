@@ -23,7 +23,7 @@ extension TextRedactor {
         }
     }
 
-    /// What a scan has found so far.
+    /// The findings of a scan so far.
     struct ScanState {
         /// A Boolean value that indicates whether parameters of OAuth accompany the text.
         var authorization: Bool?
@@ -31,7 +31,7 @@ extension TextRedactor {
         var pairName: Range<Int>?
     }
 
-    /// Redacts what follows a name, or what it is itself.
+    /// Redacts the value after a name, or the name if it is itself a secret.
     ///
     /// - Returns: The index at which the scan continues.
     private mutating func afterName(
@@ -224,7 +224,7 @@ extension TextRedactor {
 
     // MARK: YAML
 
-    /// Returns whether the rest of a line announces a block (YAML 1.2, sections 8.1 and 8.2).
+    /// Returns whether the rest of a line starts a block (YAML 1.2, sections 8.1 and 8.2).
     private func isBlockStart(_ value: Range<Int>) -> Bool {
         value.count <= 2 && value.allSatisfy { "|>+-".utf8.contains(bytes[$0]) }
     }

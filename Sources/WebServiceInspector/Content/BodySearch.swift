@@ -2,12 +2,12 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// The exchanges whose bodies contain a text as the page shows them, without secrets.
+/// The exchanges whose bodies contain a string in the form that the page shows, without secrets.
 struct BodySearch: Encodable {
     /// The numbers of the exchanges, the oldest first.
     let numbers: [Int]
 
-    /// The maximum number of bytes of a text to find.
+    /// The maximum number of bytes in the string to find.
     private static let maximumText = 200
 
     init(_ text: String, in exchanges: [RecordedExchange], _ redaction: Redaction) {
@@ -23,7 +23,8 @@ struct BodySearch: Encodable {
             }
     }
 
-    /// Redacts only bodies that contain the text, because that takes more time.
+    /// Returns whether a body contains the string. Only bodies that contain it are redacted,
+    /// because redaction takes more time.
     private static func has(
         _ wanted: Data, _ body: RecordedBody, headers: Headers, _ redaction: Redaction
     ) -> Bool {

@@ -14,7 +14,7 @@ struct ChangedRequest: Decodable {
     /// Returns the request with the secrets of a request that was sent.
     ///
     /// A URL and a body with placeholders must be unchanged, because a changed one does not
-    /// identify its secrets. Those of header fields are only sent to the same origin.
+    /// identify its secrets. Secrets in header fields are sent only to the same origin.
     ///
     /// - Throws: `WebServiceError` with the code `encoding`.
     func request(from sent: RecordedAttempt, _ redaction: Redaction) throws -> Request {

@@ -24,7 +24,7 @@ struct ListedExchange: Encodable {
     let state: String
     let status: Int?
     let error: String?
-    /// Whether the work was cancelled; `nil` if it was not.
+    /// `true` if the work was cancelled; otherwise `nil`.
     let cancelled: Bool?
     let source: String?
     let attempts: Int
@@ -33,7 +33,7 @@ struct ListedExchange: Encodable {
     let size: Int64?
     /// The milliseconds since 1970.
     let start: Double
-    /// The duration in milliseconds; `nil` in progress.
+    /// The duration in milliseconds; `nil` while the exchange is in progress.
     let duration: Double?
     let spans: [Span]
     /// The requests of an exchange that has sent several, such as redirects; `nil` for fewer.
@@ -47,7 +47,7 @@ struct ListedExchange: Encodable {
         let error: String?
         let cancelled: Bool?
         let start: Double
-        /// `nil` in progress.
+        /// `nil` while the request is in progress.
         let duration: Double?
         let size: Int?
         let type: String?
@@ -71,7 +71,7 @@ struct ListedExchange: Encodable {
     struct Span: Encodable {
         let kind: String
         let start: Double
-        /// `nil` in progress.
+        /// `nil` while the interval has not ended.
         let duration: Double?
 
         func encode(to encoder: any Encoder) throws {

@@ -59,7 +59,7 @@ struct InspectorRoutes: Sendable {
         return response
     }
 
-    /// The relative URLs of the page require the slash.
+    /// A redirect to the URL with a trailing slash, which the page's relative URLs require.
     private var redirect: MockResponse {
         var response = refusal(308, "the URL ends with a slash")
         response.headers[.location] = "/\(token.text)/"
@@ -98,7 +98,9 @@ struct InspectorRoutes: Sendable {
         guard request.headers["Origin"] != nil, request.headers[.contentType] == ContentType.json else {
             return refusal(403, "only the page of the inspector may send requests")
         }
-        guard let send = store.send else { return refusal(409, "the inspector observes no service that can send") }
+        guard let send = store.send else {
+            return refusal(409, "the inspector has no service that can send; create it with init(observing:)")
+        }
         guard let sent = store.exchange(number)?.attempts.last else { return refusal(404, "not found") }
         do {
             let changed = try JSON.decode(ChangedRequest.self, from: request.body)

@@ -35,7 +35,7 @@ struct Cassette: Codable, Sendable {
         /// The length that the head announced, or -1 if it was unknown; `nil` if it is that of the
         /// body.
         var length: Int64?
-        /// The trailer fields as ``headers``.
+        /// The trailer fields, in the form of ``headers``.
         var trailers: [String]?
 
         var body: Data { text.map { Data($0.utf8) } ?? base64 ?? Data() }
@@ -113,11 +113,14 @@ struct Cassette: Codable, Sendable {
         } catch let error as WebServiceError where error.code == .cassette {
             throw error
         } catch {
-            throw WebServiceError(.cassette, "the cassette \(name) is damaged: \(error)", underlying: error)
+            throw WebServiceError(
+                .cassette, "the cassette \(name) is damaged and must be recorded again: \(error)", underlying: error)
         }
         for (place, exchange) in exchanges.enumerated() where !exchange.isValid {
             throw WebServiceError(
-                .cassette, "the cassette \(name) is damaged: exchange \(place + 1) has no valid request and response")
+                .cassette,
+                "the cassette \(name) is damaged and must be recorded again: exchange \(place + 1) has no valid "
+                    + "request and response")
         }
     }
 
@@ -129,7 +132,8 @@ struct Cassette: Codable, Sendable {
     ///
     /// - Parameter known: The content of the file that may be replaced; `nil` if it did not exist.
     /// - Returns: The new content.
-    /// - Throws: `WebServiceError` with the code `cassette`, also if the file has another content.
+    /// - Throws: `WebServiceError` with the code `cassette`, for example if the file has other
+    ///   content.
     func write(to file: URL, replacing known: Data?) throws -> Data {
         let name = file.lastPathComponent
         let folder = file.deletingLastPathComponent()
@@ -144,7 +148,7 @@ struct Cassette: Codable, Sendable {
             throw WebServiceError(
                 .cassette,
                 "the cassette \(name) is not written, because another session or process has changed it since this "
-                    + "session was created")
+                    + "session was created; use one file per session")
         }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

@@ -76,7 +76,8 @@ struct CassetteArchive: Decodable {
             throw WebServiceError(.cassette, "the archive \(name) cannot be read", underlying: error)
         }
         do { self = try JSON.decode(CassetteArchive.self, from: data) } catch {
-            throw WebServiceError(.cassette, "the archive \(name) is damaged: \(error)", underlying: error)
+            throw WebServiceError(
+                .cassette, "the archive \(name) is damaged and must be exported again: \(error)", underlying: error)
         }
     }
 }

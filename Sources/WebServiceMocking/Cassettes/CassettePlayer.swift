@@ -75,7 +75,8 @@ final class CassettePlayer: Sendable {
         }.map { exchanges[$0] }
     }
 
-    /// The request that `order` expects, or the most similar one, with the differences.
+    /// Returns a description of the request that `order` expects, or of the most similar one, with
+    /// the differences.
     private func explanation(for request: CassetteRequest, _ matching: [Int]) -> String {
         let used = used.withLock { $0 }
         let next = order == .inOrder ? used.count : nil

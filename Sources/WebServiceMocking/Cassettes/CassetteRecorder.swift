@@ -12,7 +12,7 @@ final class CassetteRecorder: Sendable {
         case response(Response)
         case failure(URLError)
 
-        /// What was received of a response.
+        /// The part of a response that was received.
         struct Response: Sendable {
             let head: ResponseHead
             /// The length that the head announced; `nil` if it is unknown.
@@ -179,8 +179,8 @@ final class RecordingReceiver: BodyReceiver {
         receiver.didComplete(result, metrics: metrics)
     }
 
-    /// Records what was received of a response. Called when the reader has ended the stream,
-    /// because the session may complete the request later than the test.
+    /// Records the part of a response that was received. Called when the reader has ended the
+    /// stream, because the session may complete the request later than the test.
     func didCancel() {
         if let response = state.withLock({ $0 }) { recordEnd(of: response) }
     }

@@ -2,7 +2,7 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// Replaces the secrets of exchanges by placeholders that are equal for equal secrets.
+/// Replaces the secrets of exchanges with placeholders that are equal for equal secrets.
 ///
 /// A placeholder consists of characters that are valid in URLs, forms, cookies, JSON and XML.
 final class CassetteRedactor: Sendable {

@@ -4,7 +4,7 @@ import WebServiceDiagnostics
 
 /// A request in the form in which it is compared with those of a cassette: without secrets.
 struct CassetteRequest {
-    /// What is compared apart from the body. Parts that are not compared are empty.
+    /// The compared parts apart from the body. Parts that are not compared are empty.
     struct Target: Hashable {
         var method = ""
         /// The URL without its query, or its path.
@@ -65,7 +65,7 @@ struct CassetteRequest {
         json = try? JSON.decode(JSONValue.self, from: body)  // a body that is not JSON is compared as bytes
     }
 
-    /// Returns a Boolean value that indicates whether the bodies are equal or not compared.
+    /// Returns whether the bodies are equal or are not compared.
     func hasBody(of received: CassetteRequest) -> Bool { bodyDifference(from: received) == nil }
 
     /// Returns one line for each difference from a received request.
@@ -121,7 +121,7 @@ struct CassetteRequest {
         return boundary?.isEmpty == true ? nil : boundary
     }
 
-    /// Replaces numbered placeholders and values by the placeholder.
+    /// Replaces numbered placeholders and values with the placeholder.
     private static func withoutNumbers(_ text: String, _ placeholder: String, _ values: [String]) -> String {
         var text = values.reduce(text) { $1.isEmpty ? $0 : $0.replacingOccurrences(of: $1, with: placeholder) }
         guard text.contains(CassetteRedactor.prefix) else { return text }

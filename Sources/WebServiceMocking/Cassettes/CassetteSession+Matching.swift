@@ -4,7 +4,7 @@ public import WebServiceCore
 extension CassetteSession {
     /// A part of a request that has to be equal to that of a recorded one.
     ///
-    /// Secrets are not compared: they are replaced by a placeholder in both requests.
+    /// Secrets are not compared: they are replaced with a placeholder in both requests.
     public enum Criterion: Sendable {
         /// The method.
         case method

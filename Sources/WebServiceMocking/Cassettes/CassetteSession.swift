@@ -194,8 +194,8 @@ public final class CassetteSession: StreamingSession {
     /// Call it at the end of a test, when all requests have completed. A request without a result
     /// is not written. The file is replaced atomically; if an error is thrown, it does not change.
     ///
-    /// - Parameter allowsUnused: A Boolean value that indicates whether exchanges may remain that
-    ///   were not replayed. Defaults to `false`.
+    /// - Parameter allowsUnused: A Boolean value that indicates whether exchanges that were not
+    ///   replayed are allowed. Defaults to `false`.
     /// - Throws: `WebServiceError` with the code `cassetteSecret` if a value that looks like a
     ///   secret remains in a recording, or secrets in a body cannot be recognized, or `cassette` if
     ///   the file cannot be written, another session or process has changed it since this session

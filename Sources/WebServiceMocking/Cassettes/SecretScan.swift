@@ -45,7 +45,7 @@ struct SecretScan {
         return nil
     }
 
-    /// The boundary of a multipart body is random but not secret.
+    /// Returns the boundary of a multipart body, which is random but not secret.
     private func boundary(of message: Cassette.Message) -> String? {
         message.fields[.contentType].flatMap(CassetteRequest.boundary)
     }

@@ -95,7 +95,7 @@ public final class TestClock: Clock {
     /// - for custom code that waits in turn, such as an interceptor that awaits a value.
     ///
     /// Handlers, observers, interceptors, stubs and storages count as a part of the task that calls
-    /// them, also while they block a thread, but not while the main actor or another actor with a
+    /// them, even while they block a thread, but not while the main actor or another actor with a
     /// custom executor runs them asynchronously. Handlers on the main actor count.
     ///
     /// Other Swift tasks do not count, unless they run on the clock's ``executor``: a `Task` or
@@ -139,7 +139,9 @@ public final class TestClock: Clock {
     ///   - tolerance: Has no effect.
     /// - Throws: `CancellationError` as soon as the Swift task is cancelled.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
-        try await TaskClock(self).sleep(for: now.duration(to: deadline))
+        let rest = now.duration(to: deadline)
+        guard rest > .zero else { return try Task.checkCancellation() }
+        try await TaskClock(self).sleep(for: rest)
     }
 }
 
@@ -156,7 +158,7 @@ extension TestClock: Timekeeper {
 
     package func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
 
-    /// A number from 0 to 1 (SplitMix64).
+    /// Returns a number from 0 to 1, generated with SplitMix64.
     package func random() -> Double {
         state.withLock { state in
             state.random &+= 0x9E37_79B9_7F4A_7C15

@@ -145,7 +145,7 @@ final class TLSStream: Sendable {
         }
     }
 
-    /// Sends what OpenSSL has written.
+    /// Sends the bytes that OpenSSL has written.
     private func flush(to socket: Socket) -> Bool {
         var data = Data()
         let library = context.library

@@ -19,7 +19,7 @@ public import WebServiceCore
 /// with the status 500 and a description of the error. ``StubResponder/receivedRequests`` contains
 /// the complete requests, and remains available after ``stop()``.
 public final class MockServer: StubResponder {
-    /// Returns the response to a request.
+    /// A closure that returns the response to a request.
     public typealias Handler = Stub.Handler
 
     /// The TCP port on which the server listens.
@@ -29,7 +29,8 @@ public final class MockServer: StubResponder {
     /// trailing slash.
     public let baseURL: URL
 
-    /// The PEM file of the certificate; `nil` without TLS. It exists as long as the server.
+    /// The PEM file of the certificate; `nil` without TLS. It exists for as long as the server
+    /// does.
     ///
     /// ```swift
     /// var configuration = CurlSession.Configuration()
@@ -101,8 +102,8 @@ public final class MockServer: StubResponder {
     ///     certificate is rejected. Defaults to `true`.
     ///   - port: The port, from 1 to 65535. Defaults to 0: the system selects one.
     ///   - handler: Responds to requests without a stub; see ``init(handler:)``.
-    /// - Throws: `WebServiceError` with the code `tlsUnavailable` also if the file has no
-    ///   certificate; otherwise the errors of ``init(port:tls:handler:)``.
+    /// - Throws: `WebServiceError` with the code `tlsUnavailable` if the file has no certificate;
+    ///   otherwise the errors of ``init(port:tls:handler:)``.
     public convenience init(
         clientCA: URL, requiresClientCertificate: Bool = true, port: Int = 0, handler: Handler? = nil
     ) throws {

@@ -8,7 +8,7 @@ final class ServerCertificate: Sendable {
     var certificate: URL { folder.appendingPathComponent("certificate.pem") }
     var key: URL { folder.appendingPathComponent("key.pem") }
 
-    /// The paths at which the command is searched for.
+    /// The paths where the command may be installed.
     static let commands = ["/usr/bin/openssl", "/usr/local/bin/openssl", "/opt/homebrew/bin/openssl"]
 
     /// - Throws: `WebServiceError` with the code `tlsUnavailable`.

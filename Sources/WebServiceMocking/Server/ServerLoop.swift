@@ -189,7 +189,7 @@ extension ServerLoop {
     }
 }
 
-/// What a ``MockServer`` does before the body of a request has arrived.
+/// The action of a ``MockServer`` before the body of a request has arrived.
 enum EarlyRoute {
     case none
     /// No interim response is sent.

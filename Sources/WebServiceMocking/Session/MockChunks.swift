@@ -12,7 +12,7 @@ struct MockChunks: Error {
 
     typealias Take = @Sendable (Data) async throws -> Void
 
-    /// Writes the elements on the current thread, the next one when the client has taken the last
+    /// Writes the elements on the current thread, each one after the client has taken the previous
     /// one.
     ///
     /// - Throws: The error of the sequence, or that of the writer if the client has closed the
@@ -64,7 +64,7 @@ final class ChunkRelay: Sendable {
         available.signal()
     }
 
-    /// Lets a producer that waits continue.
+    /// Resumes a waiting producer.
     func close() {
         let producer = state.withLock { state in
             state.isOver = true

@@ -56,7 +56,8 @@ final class MockDataTask: DataTask, AlarmTarget {
     ///
     /// - Parameters:
     ///   - clock: Measures the timeout and the delay.
-    ///   - delivery: Receives a body that is a sequence in parts; `nil` to complete with all bytes.
+    ///   - delivery: Receives the parts of a body that is a sequence; `nil` to complete with all
+    ///     bytes.
     ///   - completion: Called once on a background queue, after `resume()` or `cancel()`.
     ///   - send: Called once, within the first `resume()`. Returns the timeout and a closure that
     ///     determines the result in the background, or throws the error of the request.
@@ -109,7 +110,7 @@ final class MockDataTask: DataTask, AlarmTarget {
         cancelAtEnd(clock.schedule(after: outcome.delay) { [self] in clock.async { [self] in deliver(outcome) } })
     }
 
-    /// Lets the task of another session send the request and complete it.
+    /// Sends the request with the task of another session, which also completes it.
     private func pass(to task: any DataTask) {
         let alarms = shared.withLock { state -> [Alarm]? in
             guard state.phase.content != nil else { return nil }

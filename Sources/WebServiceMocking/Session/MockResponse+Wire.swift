@@ -1,7 +1,7 @@
 public import Foundation
 
 extension MockResponse {
-    /// How a ``MockServer`` sends a response.
+    /// The way in which a ``MockServer`` sends a response.
     ///
     /// Except for `.raw`, the server writes the status line, ``MockResponse/headers``, the fields
     /// that frame the body, and `Connection: close` if it closes the connection afterwards.

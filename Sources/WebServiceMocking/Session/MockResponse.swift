@@ -41,7 +41,7 @@ public struct MockResponse: Sendable {
     /// The delay before the response. Defaults to zero; see ``after(_:)``.
     public var delay = Duration.zero
 
-    /// How a ``MockServer`` sends the response.
+    /// The way in which a ``MockServer`` sends the response.
     ///
     /// A ``MockSession`` delivers the body as a whole, and fails as a real session does. With
     /// ``Wire/disconnect``, and with ``Wire/cut(after:)`` and ``Wire/reset(after:)`` before the end

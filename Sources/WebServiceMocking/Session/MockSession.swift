@@ -30,7 +30,7 @@ public import FoundationNetworking
 /// Matchers and handlers are called on a background queue. All members may be called from any
 /// thread.
 public final class MockSession: MockableSession, StreamingSession {
-    /// Returns whether a stub applies to a request.
+    /// A closure that returns whether a stub applies to a request.
     ///
     /// Called on a background queue, concurrently for different requests.
     public typealias Matcher = @Sendable (_ request: any URLRequestEncodable) -> Bool
@@ -200,7 +200,7 @@ public final class MockSession: MockableSession, StreamingSession {
 }
 
 extension Data {
-    /// Returns the bytes in pieces of at most a size.
+    /// Returns the bytes in pieces of at most the given size.
     fileprivate func pieces(of size: Int) -> [Data] {
         stride(from: startIndex, to: endIndex, by: size).map { self[$0..<Swift.min($0 + size, endIndex)] }
     }

@@ -1,11 +1,11 @@
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// The spelling of values in the explanation of a mismatch: one line, short, and without secrets.
+/// The format of values in the explanation of a mismatch: one line, short, and without secrets.
 enum Excerpt {
     private static let length = 60
 
-    /// Returns the start of a text with its control characters escaped.
+    /// Returns the start of a string with its control characters escaped.
     static func text(_ text: some StringProtocol) -> String {
         let start = String(text.prefix(length))
         return start.escapingControls + (start.utf8.count < text.utf8.count ? "…" : "")

@@ -72,8 +72,8 @@ public struct ReceivedRequest: Sendable, Hashable {
 
     /// The header fields in the order of arrival, with their original names.
     ///
-    /// Bytes that are not valid UTF-8 are replaced by U+FFFD. A ``MockSession`` adds no fields of a
-    /// transport, such as `Host` and `Content-Length`.
+    /// Bytes that are not valid UTF-8 are replaced with U+FFFD. A ``MockSession`` adds no fields of
+    /// a transport, such as `Host` and `Content-Length`.
     public var headers: Headers { head.headers }
 
     /// The path: the target up to the first `?`, without the origin, percent-encoded.
@@ -131,7 +131,7 @@ public struct ReceivedRequest: Sendable, Hashable {
             self.value = value
         }
 
-        /// Decodes a form (WHATWG URL, section 5.1). Invalid UTF-8 is replaced by U+FFFD.
+        /// Decodes a form (WHATWG URL, section 5.1). Invalid UTF-8 is replaced with U+FFFD.
         static func decode(_ form: some Collection<UInt8>) -> [Item] {
             form.split(separator: UInt8(ascii: "&")).map { pair in
                 let name = pair.prefix { $0 != UInt8(ascii: "=") }

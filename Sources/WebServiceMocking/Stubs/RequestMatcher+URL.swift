@@ -19,11 +19,11 @@ extension RequestMatcher {
     /// ```swift
     /// session.on(.url("https://api.example.com/users/{id}?page=2"), .json(user))
     /// ```
-    /// Scheme, host and port are equal, the path matches as by ``path(_:)``, and the query contains
-    /// at least the specified names and values. A ``MockServer`` compares the URL `http://`, or
-    /// `https://` with TLS, with the `Host` field.
+    /// Scheme, host and port are equal, the path matches as in ``path(_:)``, and the query contains
+    /// at least the specified names and values. For a ``MockServer``, the scheme is `https` with
+    /// TLS and `http` otherwise, and the host and port are those of the `Host` field.
     ///
-    /// - Parameter url: An absolute http or https URL. Any other text matches no request.
+    /// - Parameter url: An absolute http or https URL. Any other string matches no request.
     public static func url(_ url: String) -> RequestMatcher {
         let target = url.originAndTarget.target
         let path = RequestMatcher.path(target)

@@ -1,7 +1,7 @@
 public import Foundation
 public import WebServiceCore
 
-/// A condition for requests, which a stub applies to.
+/// A condition that selects the requests to which a stub applies.
 ///
 /// ```swift
 /// session.on(.method(.POST) && .path("/users/*") && .json(["role": "brewer"]), .status(201))
@@ -64,7 +64,7 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
     ///
     /// - Parameter pattern: The whole path, with a leading slash and without a query. `{name}`
     ///   matches one segment and adds its value to ``ReceivedRequest/pathParameters``, `*` matches
-    ///   one segment, and `**` at the end matches all remaining segments, also none. All other
+    ///   one segment, and `**` at the end matches all remaining segments, or none. All other
     ///   segments are compared after percent-decoding.
     public static func path(_ pattern: String) -> RequestMatcher {
         let pattern = PathPattern(pattern)

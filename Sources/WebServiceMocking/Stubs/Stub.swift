@@ -24,12 +24,12 @@ public final class Stub: Sendable, CustomStringConvertible {
         var text: String { "\(fileID.split(separator: "/").last ?? ""):\(line)" }
     }
 
-    /// Returns the response to a request.
+    /// A closure that returns the response to a request.
     ///
     /// Called on a background thread, concurrently for different requests.
     public typealias Handler = @Sendable (_ request: ReceivedRequest) throws -> MockResponse
 
-    /// Returns the response to a request asynchronously.
+    /// An asynchronous closure that returns the response to a request.
     ///
     /// Called concurrently for different requests. Its Swift task is cancelled when the request is
     /// cancelled or times out, or when the client closes the connection.

@@ -146,7 +146,8 @@ public final class StubTable: Sendable {
     /// The maximum number of stubs and of mismatches of one stub in a description.
     private static let maximum = 3
 
-    /// The query and the user information of a URL may contain secrets, so they are omitted.
+    /// Returns the method, the path and the closest stubs. The query and the user information of
+    /// the URL may contain secrets, so they are omitted.
     private static func describe(_ request: ReceivedRequest, closestOf stubs: [Stub]) -> String {
         let start = "no stub matches \(request.method) \(request.path)"
         let input = MatchInput(request)

@@ -68,7 +68,7 @@ extension Connection {
         try database.execute("DELETE FROM entries")
     }
 
-    /// Removes the entries whose keys start with bytes.
+    /// Removes the entries whose keys start with the given bytes.
     func removeAll(keysWith prefix: [UInt8]) throws {
         let delete = try database.prepare("DELETE FROM entries WHERE substr(key, 1, ?2) = ?1")
         try prefix.withUnsafeBytes { prefix in

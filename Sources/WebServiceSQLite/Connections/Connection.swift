@@ -102,7 +102,9 @@ final class Connection: @unchecked Sendable {
     private static func open(_ path: String, _ durability: StorageEntry.Durability) throws -> Database {
         let database = try Database(path: path)
         // Checked before the first read; a read-only format of the file is detected later.
-        guard !database.isReadOnly else { throw SQLiteError(SQLITE_READONLY, "the file cannot be opened for writing") }
+        guard !database.isReadOnly else {
+            throw SQLiteError(SQLITE_READONLY, "the file cannot be opened for writing; check its permissions")
+        }
         // The contents of a damaged or foreign schema are not executed.
         csqlite_configure(database.handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
         csqlite_configure(database.handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
@@ -115,10 +117,11 @@ final class Connection: @unchecked Sendable {
         )
         let isNew = try isEmpty(database)
         guard !database.isReadOnly else {
-            throw SQLiteError(SQLITE_NOTADB, "the database requires a newer version of SQLite")
+            throw SQLiteError(SQLITE_NOTADB, "the database requires a newer version of SQLite; update SQLite")
         }
         guard try database.prepare("PRAGMA journal_mode = WAL").rows({ $0.text(0) }) == ["wal"] else {
-            throw SQLiteError(SQLITE_CANTOPEN, "the file system does not support a write-ahead log")
+            throw SQLiteError(
+                SQLITE_CANTOPEN, "the file system does not support a write-ahead log; use a local file system")
         }
         if isNew {
             try database.transaction { try database.execute("\(table); PRAGMA user_version = \(version)") }

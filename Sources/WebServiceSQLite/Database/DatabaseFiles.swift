@@ -62,7 +62,7 @@ struct DatabaseFiles: Sendable {
         var status = stat()
         if try system("lstat", { lstat(database, &status) == 0 ? 1 : errno == ENOENT ? 0 : -1 }) == 1 {
             guard status.st_mode & S_IFMT == S_IFREG else {
-                throw WebServiceError(.storage, "the database path does not name a regular file")
+                throw WebServiceError(.storage, "the database path does not name a regular file; use another path")
             }
             return
         }
@@ -108,7 +108,8 @@ extension DatabaseFiles.Snapshot {
         database?.file == now.database?.file && database?.size ?? 0 <= now.database?.size ?? 0
     }
 
-    /// SQLite maps the index into memory, and reading beyond its end terminates the process.
+    /// Returns whether the index is the same file and not shorter. SQLite maps it into memory, and
+    /// reading beyond its end terminates the process.
     func hasSameIndex(_ now: Self) -> Bool {
         index?.file == now.index?.file && index?.size ?? 0 <= now.index?.size ?? 0
     }

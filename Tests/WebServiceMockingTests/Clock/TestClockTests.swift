@@ -73,6 +73,19 @@ import WebServiceMocking
         #expect(await (try? hasExpired.value) == .seconds(30))  // an error is no value
     }
 
+    @Test("A sleep until an instant that has passed returns at once, unless its task is cancelled", .covers("M-350"))
+    func pastSleep() async throws {
+        await clock.advance(by: .seconds(2))
+        try await clock.sleep(until: clock.now.advanced(by: .seconds(-1)))
+        try await clock.sleep(for: .zero)
+        #expect(clock.elapsed == .seconds(2))
+        let cancelled = Task { [clock] in
+            withUnsafeCurrentTask { $0?.cancel() }
+            try await clock.sleep(for: .zero)
+        }
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
+    }
+
     @Test("A task fails at its deadline and not before")
     func deadline() async throws {
         mock.on(.any, Self.silence)

@@ -9,8 +9,8 @@ import FoundationNetworking
 extension Stages {
     /// Adds the cookies to a request, and lets the delegate replace it.
     ///
-    /// The cookies of the jar are no fields of the request, so that a redirect does not retain
-    /// them. With another URL, they are replaced by those of the new URL.
+    /// The jar's cookies are not stored in the request's fields, so that a redirect does not retain
+    /// them. If the delegate changes the URL, the cookies for the new URL are sent.
     ///
     /// - Returns: The request to send, and the notifications of the delegate; `nil` without one.
     func delegated(_ request: EncodedRequest, _ cookies: String?, _ clock: TaskClock) throws
@@ -40,9 +40,9 @@ struct DelegateStage {
     /// Returns the request that the delegate returns instead of a request, or `nil` to send it
     /// unchanged.
     ///
-    /// - Parameter source: The request of the exchange. The replacement has those of its options
-    ///   that a `URLRequest` does not have, and none of the fields that may not be sent to the
-    ///   origin of the new URL.
+    /// - Parameter source: The request of the exchange. The replacement retains the options that a
+    ///   `URLRequest` cannot contain, and has none of the fields that may not be sent to the origin
+    ///   of the new URL.
     func replacement(for request: URLRequest, source: Request?) -> Request? {
         let modified = DelegateCall.$request.withValue(source) { delegate.modifiedRequest(request: request) }
         guard let modified else { return nil }

@@ -16,7 +16,7 @@ package final class BodyFeed: Sendable {
         /// A Boolean value that indicates whether the reader is notified of the next bytes.
         var isAwaited = false
         var isCancelled = false
-        /// The sequence while it waits for room.
+        /// The sequence, while it waits for space in the buffer.
         var producer: CheckedContinuation<Void, Never>?
         var task: Task<Void, Never>?
 
@@ -105,7 +105,7 @@ package final class BodyFeed: Sendable {
         return count
     }
 
-    /// Adds a chunk, and waits until there is room for the next one.
+    /// Adds a chunk, and waits until there is space for the next one.
     private func append(_ chunk: Data) async throws {
         let wakes = state.withLock { state in
             state.chunks.append(chunk)

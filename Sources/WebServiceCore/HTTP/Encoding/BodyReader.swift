@@ -127,7 +127,8 @@ extension BodySource.File {
     init(_ url: URL, owner: String) throws(WebServiceError) {
         let path = url.path
         guard url.isFileURL, path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
-            throw WebServiceError(.encoding, "\(owner) has a file whose URL is not a file URL")
+            throw WebServiceError(
+                .encoding, "\(owner) has a file whose URL is not a file URL; use URL(fileURLWithPath:)")
         }
         let status: FileStatus
         let unannounced: Data

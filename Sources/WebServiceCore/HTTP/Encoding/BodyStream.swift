@@ -1,8 +1,8 @@
 import Foundation
 
 /// A body with files or a streamed body, in a form that a `URLRequest` can carry. The library
-/// extracts ``body``. Any other reader reads the files once each time it opens the stream, and
-/// receives an error for a streamed body.
+/// extracts ``body``. Any other reader reads the files each time it opens the stream, and receives
+/// an error for a streamed body.
 final class BodyStream: InputStream {
     let body: Request.Body
     /// The bytes; `nil` for a streamed body.

@@ -85,7 +85,7 @@ public final class EncodedRequest: URLRequestEncodable {
     /// The substitute for a request that cannot be encoded. No session supports its scheme.
     static let unsendable = URLRequest(url: URL(string: "invalid:") ?? URL(fileURLWithPath: "/"))
 
-    /// The request as a Foundation value, created with each access.
+    /// The request as a Foundation value, created on each access.
     public var urlRequestValue: URLRequest {
         guard let url = URL(string: url, encodingInvalidCharacters: false) else { return Self.unsendable }
         // The setters of `URLRequest` are slow on Linux: properties that already have the right

@@ -5,14 +5,14 @@ package final class GzipEncoder {
     private let zlib: Zlib
     private let stream: UnsafeMutablePointer<Zlib.Stream>
 
-    /// 15 bits of window size: with a zlib header (RFC 1950), or plus 16 with that of gzip.
+    /// A window size of 15 bits. It selects a zlib header (RFC 1950); with 16 added, a gzip header.
     private static let zlib: CInt = 15
     private static let gzip: CInt = 15 + 16
     private static let deflated: CInt = 8
     private static let defaultLevel: CInt = -1
     private static let synchronize: CInt = 2
     private static let finish: CInt = 4
-    /// Results other than errors are 0, and 1 at the end. -5 means that there is nothing to do.
+    /// zlib returns 0 on success, 1 at the end, and -5 if there is nothing to do.
     private static let nothingToDo: CInt = -5
 
     /// - Parameter isDeflate: A Boolean value that indicates whether the format is that of the

@@ -3,9 +3,9 @@ import Foundation
 extension Request.Body {
     /// The length in bytes.
     ///
-    /// `nil` for a form and a body from a provider, whose length depends on the request, for a
-    /// stream without a length, also as a part, and for files that cannot be read. Reads the status
-    /// of files.
+    /// `nil` for a form or a body from a provider, whose length depends on the request; for a
+    /// stream without a length, including one that is a part; and for files that cannot be read.
+    /// Reads the status of files.
     public var length: Int64? {
         switch content {
         case .none: 0

@@ -89,7 +89,7 @@ extension Request: URLRequestEncodable {
         guard let parameters, !parameters.isEmpty else { return writer.text }
         if let queryParameterEncoder {
             guard let url = queryParameterEncoder(URL(string: writer.text), parameters) else {
-                throw WebServiceError(.encoding, "the queryParameterEncoder returned no URL")
+                throw WebServiceError(.encoding, "the queryParameterEncoder returned no URL; return a URL")
             }
             writer = ByteWriter(reserving: 128)
             _ = try Location.absolute(url.absoluteString).write(into: &writer)
@@ -256,7 +256,8 @@ extension Parameters {
         for (name, value) in self {
             guard object.updateValue(try value.jsonValue(name: name, depth: depth), forKey: name) == nil else {
                 throw WebServiceError(
-                    .encoding, "the parameter '\(name.cut(to: 80).escapingControls)' occurs twice in one JSON object")
+                    .encoding,
+                    "the parameter '\(name.cut(to: 80).escapingControls)' occurs twice in one JSON object; remove one")
             }
         }
         return object

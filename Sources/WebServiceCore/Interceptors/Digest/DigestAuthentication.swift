@@ -10,12 +10,14 @@ extension Interceptor where Self == Never {
     /// The first request is sent without credentials. After a response with status 401 and a
     /// challenge, it is sent again with them, and later requests are sent with them immediately,
     /// with the same nonce and a counter. A nonce that the server reports as stale is replaced. A
-    /// second 401 is the response. The password is never sent, and no description contains it.
+    /// second 401 is returned as the response. The password is never sent, and no description
+    /// contains it.
     ///
-    /// The algorithms are SHA-256 and MD5, also with `-sess`, and the protection is `auth`. With
-    /// other challenges, the 401 is the response. The body is sent again as well; a request whose
-    /// body can be read only once fails with ``WebServiceError/Code/bodyNotReplayable``. A request
-    /// that already has the field `Authorization` is sent unchanged.
+    /// The algorithms are SHA-256 and MD5, each with or without `-sess`, and the quality of
+    /// protection is `auth`. For other challenges, the 401 is returned as the response. The body is
+    /// sent again as well; a request whose body can be read only once fails with
+    /// ``WebServiceError/Code/bodyNotReplayable``. A request that already has the field
+    /// `Authorization` is sent unchanged.
     ///
     /// - Parameters:
     ///   - user: The name of the user.

@@ -28,7 +28,7 @@ final class ResponseRules: Sendable {
         }
     }
 
-    /// The rules as they were changed; most tasks change none.
+    /// The changed rules; most tasks change none.
     private final class Changes: Sendable {
         let rules: Mutex<Rules>
         init(_ rules: Rules) { self.rules = Mutex(rules) }
@@ -62,7 +62,9 @@ final class ResponseRules: Sendable {
             let type = response.header(.contentType) ?? ""
             guard contentTypes.contains(where: { MediaType.matches(type, pattern: $0) }) else {
                 throw input.error(
-                    .unexpectedContentType, "the media type '\(MediaType.essence(type))' is not acceptable")
+                    .unexpectedContentType,
+                    "the media type '\(MediaType.essence(type))' is not acceptable; "
+                        + "accept it with validate(contentTypes:)")
             }
         }
         for check in rules.checks { try check(response) }

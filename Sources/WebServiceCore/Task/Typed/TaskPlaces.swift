@@ -86,7 +86,7 @@ final class TaskPlaces: Sendable {
 }
 
 extension Request.Priority {
-    /// The rank in a queue of a place with a number, before those with a higher rank.
+    /// Returns the rank of the place with this number. Places with a lower rank come first.
     fileprivate func rank(_ number: UInt64) -> UInt64 {
         let level: UInt64 =
             switch self {
@@ -100,7 +100,7 @@ extension Request.Priority {
 
 /// The place of one task in a ``TaskQueue``.
 ///
-/// The task ends it when it has a result. No value is delivered before.
+/// The task ends it when it has a result. It delivers no values.
 final class TaskPlace: Prelude, AlarmTarget {
     /// The identity of the task.
     let id: ObjectIdentifier
@@ -142,7 +142,7 @@ final class TaskPlace: Prelude, AlarmTarget {
 }
 
 extension SessionTask {
-    /// Lets a queue resume the task. Ends a suspension.
+    /// Reserves the task for a queue, and ends a suspension.
     ///
     /// - Returns: `false` if it was resumed before, or is in a queue.
     fileprivate func enterQueue() -> Bool {

@@ -16,7 +16,7 @@
 /// - The queue retains its tasks. When the queue is deallocated, all of them are cancelled, waiting
 ///   or in flight. It must be retained for as long as its tasks are needed.
 /// - A task that is added in the closure of ``WebService/withDeadline(_:isolation:_:)`` belongs to
-///   its scope, and fails in its turn if the scope has ended.
+///   its scope, and fails when its turn comes if the scope has ended.
 ///
 /// All members may be used from any thread.
 public final class TaskQueue: Sendable {
@@ -36,7 +36,7 @@ public final class TaskQueue: Sendable {
 
     /// Adds a task, and starts it as ``TypedTask/resume()`` does if it is its turn.
     ///
-    /// A task that was resumed before, also by another queue, is not added.
+    /// A task that was already resumed, for example by another queue, is not added.
     ///
     /// - Parameters:
     ///   - task: A task of any kind: a download, an upload, a request or a typed request.

@@ -121,7 +121,7 @@ extension TypedTask {
 
     /// Calls the closure with the result, on an executor.
     ///
-    /// Later handlers wait until it returns. The main actor has ``updateUI(_:)`` and
+    /// Later handlers wait until it returns. For the main actor, see ``updateUI(_:)`` and
     /// ``updateErrorUI(_:)``; without an executor, see ``onCompletion(_:)``.
     @discardableResult
     public func onCompletion(

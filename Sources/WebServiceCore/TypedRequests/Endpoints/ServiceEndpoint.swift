@@ -36,8 +36,8 @@ public protocol ServiceEndpoint: Sendable {
 
     /// Fetches the raw data of a request.
     ///
-    /// Runs in a Swift task that is cancelled when no task waits for the response anymore. A value
-    /// returned after that is discarded.
+    /// Runs in a Swift task that is cancelled when no task waits for the response any longer. A
+    /// value returned after that is discarded.
     ///
     /// - Throws: Any error. It becomes the error of the request.
     func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource

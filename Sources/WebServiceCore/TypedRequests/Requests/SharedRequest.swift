@@ -79,7 +79,7 @@ extension ServiceCore {
 struct SharedRequest: ServiceRequest, Hashable {
     typealias Output = Response
 
-    /// What makes requests equal.
+    /// The properties that are compared.
     private struct Identity: Hashable {
         let method: Request.Method
         let url: String

@@ -6,7 +6,9 @@ extension TypedResult {
         set(
             delivery.result.flatMap { value in
                 (value as? Value).map { .success($0) }
-                    ?? .failure(WebServiceError(.unexpectedOutput, "the shared value is not of type \(Value.self)"))
+                    ?? .failure(
+                        WebServiceError(
+                            .unexpectedOutput, "the shared value is not of type \(Value.self); use another key"))
             })
         if let exchange = delivery.exchange { task.context.takeOver(exchange.record) }
         return task.complete(

@@ -39,7 +39,7 @@ extension WebService {
     }
 }
 
-/// A service with the session of an endpoint, which lists its work as that of the service.
+/// A service with the session of an endpoint, whose work the service lists as its own.
 final class SessionService: PipelineSource {
     let core: ServiceCore
     let session: any Session
