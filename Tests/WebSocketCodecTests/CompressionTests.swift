@@ -114,6 +114,12 @@ struct CompressionTests {
         #expect(receiver.receive(Array(bytes.dropLast(4))) == [.failed(.invalidText)])
     }
 
+    @Test("Text before bytes that are not compressed is validated first, however they are split", arguments: 1...16)
+    func invalidTextAndBytes(size: Int) {
+        let bytes = hex("c10b 000500faff48ff656c6c06")
+        #expect(client().receive(bytes, by: size) == [.failed(.invalidText)])
+    }
+
     @Test("A message that is larger than the limit after decompression is refused", arguments: WebSocketRole.allCases)
     func bomb(role: WebSocketRole) throws {
         let sender = Endpoint(role.peer, .make(deflate: .make()))

@@ -86,17 +86,19 @@ final class MessageInflater {
             stream.pointee.input = nil
             let consumed = bytes.removePrefix(piece.count - Int(stream.pointee.inputCount))
             if !consumed.isEmpty { isAtStart = false }
-            switch result {
-            case 0: break
-            case Self.streamEnd:
+            if result == Self.streamEnd {
                 guard zlib.resetInflating(stream) == 0 else { throw .invalidCompression }
                 isAtStart = true
+            }
+            let count = Self.roomSize - Int(stream.pointee.outputCount)
+            // After an error, the next call returns the same error.
+            if count > 0 { return UnsafeRawBufferPointer(rebasing: room[..<count]) }
+            switch result {
+            case 0, Self.streamEnd: break
             case Self.bufferError where bytes.isEmpty: return nil
             case Self.memoryError: throw .outOfMemory
             default: throw .invalidCompression
             }
-            let count = Self.roomSize - Int(stream.pointee.outputCount)
-            if count > 0 { return UnsafeRawBufferPointer(rebasing: room[..<count]) }
         } while !bytes.isEmpty
         return nil
     }
