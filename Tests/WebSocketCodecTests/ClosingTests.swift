@@ -22,9 +22,11 @@ struct ClosingTests {
         #expect(endpoint.frames() == [TestFrame(8)])
     }
 
-    @Test("The valid codes are received", arguments: [
-        1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999,
-    ] as [UInt16])
+    @Test(
+        "The valid codes are received",
+        arguments: [
+            1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999,
+        ] as [UInt16])
     func validCodes(code: UInt16) {
         let closure = WebSocketClosure(WebSocketCloseCode(rawValue: code))
         #expect(Endpoint(.client).receive(TestFrame.close(code).bytes(from: .server)) == [.closed(closure)])

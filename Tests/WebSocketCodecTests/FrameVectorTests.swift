@@ -34,9 +34,11 @@ struct FrameVectorTests {
         #expect(Endpoint(.server).receive(hex("8a8537fa213d7f9f4d5158")) == [.pong(Data("Hello".utf8))])
     }
 
-    @Test("Data of 256 bytes has a length of 16 bits, and data of 64 KiB one of 64 bits", arguments: [
-        ("827e0100", 256), ("827f0000000000010000", 65_536),
-    ])
+    @Test(
+        "Data of 256 bytes has a length of 16 bits, and data of 64 KiB one of 64 bits",
+        arguments: [
+            ("827e0100", 256), ("827f0000000000010000", 65_536),
+        ])
     func lengths(header: String, length: Int) throws {
         let data = Data(repeating: 7, count: length)
         #expect(Endpoint(.client).receive(hex(header) + data) == [.message(.data(data))])
@@ -70,9 +72,11 @@ struct FrameVectorTests {
         #expect(output.prefix(7) != output.suffix(7))
     }
 
-    @Test("The boundaries of the lengths are encoded with as few bytes as possible", arguments: [
-        (0, 2), (125, 2), (126, 4), (65_535, 4), (65_536, 10),
-    ])
+    @Test(
+        "The boundaries of the lengths are encoded with as few bytes as possible",
+        arguments: [
+            (0, 2), (125, 2), (126, 4), (65_535, 4), (65_536, 10),
+        ])
     func minimalLengths(length: Int, size: Int) throws {
         let server = Endpoint(.server)
         let message = WebSocketMessage.data(Data(repeating: 1, count: length))

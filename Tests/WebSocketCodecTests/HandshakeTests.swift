@@ -8,7 +8,8 @@ import WebServiceCore
 @Suite("Handshake", .permit)
 struct HandshakeTests {
     /// Returns a handshake whose key is determined by the seed.
-    static func client(_ subprotocols: [String] = [], _ deflate: DeflateParameters? = .make()) throws -> ClientHandshake {
+    static func client(_ subprotocols: [String] = [], _ deflate: DeflateParameters? = .make()) throws -> ClientHandshake
+    {
         var generator = SeededGenerator(seed: 2)
         return try ClientHandshake(subprotocols: subprotocols, deflate: deflate, using: &generator)
     }
@@ -23,7 +24,8 @@ struct HandshakeTests {
     }
 
     private func error(
-        status: Int = 101, _ changes: [String: String?], subprotocols: [String] = [], deflate: DeflateParameters? = .make()
+        status: Int = 101, _ changes: [String: String?], subprotocols: [String] = [],
+        deflate: DeflateParameters? = .make()
     ) throws -> WebSocketHandshakeError? {
         let handshake = try Self.client(subprotocols, deflate)
         do {
@@ -34,14 +36,16 @@ struct HandshakeTests {
         }
     }
 
-    @Test("SHA-1 hashes the examples of FIPS 180", arguments: [
-        ("", "da39a3ee5e6b4b0d3255bfef95601890afd80709"), ("abc", "a9993e364706816aba3e25717850c26c9cd0d89d"),
-        (
-            "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-            "84983e441c3bd26ebaae4aa1f95129e5e54670f1"
-        ),
-        (String(repeating: "a", count: 1_000), "291e9a6c66994949b57ba5e650361e98fc36b1ba"),
-    ])
+    @Test(
+        "SHA-1 hashes the examples of FIPS 180",
+        arguments: [
+            ("", "da39a3ee5e6b4b0d3255bfef95601890afd80709"), ("abc", "a9993e364706816aba3e25717850c26c9cd0d89d"),
+            (
+                "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+                "84983e441c3bd26ebaae4aa1f95129e5e54670f1"
+            ),
+            (String(repeating: "a", count: 1_000), "291e9a6c66994949b57ba5e650361e98fc36b1ba"),
+        ])
     func hash(text: String, expected: String) {
         #expect(SHA1.hash(Array(text.utf8)) == hex(expected))
     }
@@ -95,19 +99,21 @@ struct HandshakeTests {
         #expect(try error(changes) == nil)
     }
 
-    @Test("An invalid response is refused", arguments: [
-        ("Upgrade", nil, .missingUpgrade), ("Upgrade", "h2c", .missingUpgrade),
-        ("Connection", nil, .missingConnectionUpgrade), ("Connection", "close", .missingConnectionUpgrade),
-        ("Sec-WebSocket-Accept", nil, .invalidAccept), ("Sec-WebSocket-Accept", "", .invalidAccept),
-        ("Sec-WebSocket-Accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", .invalidAccept),
-        ("Sec-WebSocket-Protocol", "chat", .unexpectedSubprotocol),
-        ("Sec-WebSocket-Extensions", "foo", .unexpectedExtension),
-        ("Sec-WebSocket-Extensions", "permessage-deflate, permessage-deflate", .unexpectedExtension),
-        ("Sec-WebSocket-Extensions", "permessage-deflate; x", .invalidExtensionParameters),
-        ("Sec-WebSocket-Extensions", "permessage-deflate x", .malformedExtensions),
-        ("Sec-WebSocket-Extensions", "permessage-deflate; a=\"b", .malformedExtensions),
-        ("Sec-WebSocket-Extensions", "; a", .malformedExtensions),
-    ] as [(String, String?, WebSocketHandshakeError)])
+    @Test(
+        "An invalid response is refused",
+        arguments: [
+            ("Upgrade", nil, .missingUpgrade), ("Upgrade", "h2c", .missingUpgrade),
+            ("Connection", nil, .missingConnectionUpgrade), ("Connection", "close", .missingConnectionUpgrade),
+            ("Sec-WebSocket-Accept", nil, .invalidAccept), ("Sec-WebSocket-Accept", "", .invalidAccept),
+            ("Sec-WebSocket-Accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", .invalidAccept),
+            ("Sec-WebSocket-Protocol", "chat", .unexpectedSubprotocol),
+            ("Sec-WebSocket-Extensions", "foo", .unexpectedExtension),
+            ("Sec-WebSocket-Extensions", "permessage-deflate, permessage-deflate", .unexpectedExtension),
+            ("Sec-WebSocket-Extensions", "permessage-deflate; x", .invalidExtensionParameters),
+            ("Sec-WebSocket-Extensions", "permessage-deflate x", .malformedExtensions),
+            ("Sec-WebSocket-Extensions", "permessage-deflate; a=\"b", .malformedExtensions),
+            ("Sec-WebSocket-Extensions", "; a", .malformedExtensions),
+        ] as [(String, String?, WebSocketHandshakeError)])
     func invalidResponse(name: String, value: String?, expected: WebSocketHandshakeError) throws {
         #expect(try error([name: value]) == expected)
     }
@@ -146,14 +152,16 @@ struct HandshakeTests {
         #expect(try client.agreement(status: 101, headers: server.fields(for: agreement)) == agreement)
     }
 
-    @Test("An invalid request is refused with a status", arguments: [
-        ("Upgrade", nil, .missingUpgrade, 426), ("Connection", "close", .missingConnectionUpgrade, 400),
-        ("Sec-WebSocket-Version", nil, .unsupportedVersion, 426),
-        ("Sec-WebSocket-Version", "8", .unsupportedVersion, 426),
-        ("Sec-WebSocket-Key", nil, .invalidKey, 400), ("Sec-WebSocket-Key", "abc", .invalidKey, 400),
-        ("Sec-WebSocket-Protocol", "a b", .malformedSubprotocols, 400),
-        ("Sec-WebSocket-Extensions", "a=b", .malformedExtensions, 400),
-    ] as [(String, String?, WebSocketHandshakeError, Int)])
+    @Test(
+        "An invalid request is refused with a status",
+        arguments: [
+            ("Upgrade", nil, .missingUpgrade, 426), ("Connection", "close", .missingConnectionUpgrade, 400),
+            ("Sec-WebSocket-Version", nil, .unsupportedVersion, 426),
+            ("Sec-WebSocket-Version", "8", .unsupportedVersion, 426),
+            ("Sec-WebSocket-Key", nil, .invalidKey, 400), ("Sec-WebSocket-Key", "abc", .invalidKey, 400),
+            ("Sec-WebSocket-Protocol", "a b", .malformedSubprotocols, 400),
+            ("Sec-WebSocket-Extensions", "a=b", .malformedExtensions, 400),
+        ] as [(String, String?, WebSocketHandshakeError, Int)])
     func invalidRequest(name: String, value: String?, expected: WebSocketHandshakeError, status: Int) throws {
         var headers = try Self.client().fields
         headers[name] = value

@@ -53,17 +53,20 @@ struct MutationTests {
             let endpoint = Self.endpoint(role)
             let events = endpoint.receive(bytes)
             let hasEnded = endpoint.phase == .failed || endpoint.phase == .closed
-            let isEnd = events.last.map { event in
-                switch event {
-                case .failed, .closed: true
-                case .message, .ping, .pong: false
-                }
-            } ?? false
+            let isEnd =
+                events.last.map { event in
+                    switch event {
+                    case .failed, .closed: true
+                    case .message, .ping, .pong: false
+                    }
+                } ?? false
             if isEnd != hasEnded || events.contains(where: { Self.size($0) > 1 << 16 }) { findings.append(bytes) }
             guard number % 8 == 0 else { continue }
             let split = Self.endpoint(role)
             let size = Int(generator.next() % 5) + 1
-            if split.receive(bytes, by: size) != events || split.output() != endpoint.output() { findings.append(bytes) }
+            if split.receive(bytes, by: size) != events || split.output() != endpoint.output() {
+                findings.append(bytes)
+            }
         }
         #expect(findings == [])
     }

@@ -32,11 +32,13 @@ struct UTF8ValidatorTests {
         #expect(wrong == [])
     }
 
-    @Test("The first invalid byte is detected, without the bytes that follow", arguments: [
-        ("80", 0), ("bf", 0), ("c0", 0), ("c1", 0), ("f5", 0), ("ff", 0), ("61fe", 1), ("c241", 1), ("e09f", 1),
-        ("e0a041", 2), ("eda0", 1), ("edbf", 1), ("f08f", 1), ("f490", 1), ("f0908041", 3), ("f1808041", 3),
-        ("6161616161616161ff", 8), ("cebae1bdb9cf83cebcceb5f4908080", 12), ("c3a9c3a9c3a9c3c3", 7),
-    ])
+    @Test(
+        "The first invalid byte is detected, without the bytes that follow",
+        arguments: [
+            ("80", 0), ("bf", 0), ("c0", 0), ("c1", 0), ("f5", 0), ("ff", 0), ("61fe", 1), ("c241", 1), ("e09f", 1),
+            ("e0a041", 2), ("eda0", 1), ("edbf", 1), ("f08f", 1), ("f490", 1), ("f0908041", 3), ("f1808041", 3),
+            ("6161616161616161ff", 8), ("cebae1bdb9cf83cebcceb5f4908080", 12), ("c3a9c3a9c3a9c3c3", 7),
+        ])
     func firstInvalidByte(bytes: String, valid: Int) {
         #expect(result(hex(bytes), by: 1).valid == valid)
         #expect(result(hex(bytes), by: 100).valid == 0)
@@ -45,7 +47,8 @@ struct UTF8ValidatorTests {
     @Test("The result is that of the standard library for random bytes, however they are split")
     func randomBytes() {
         var generator = SeededGenerator(seed: 7)
-        let parts = ["61", "6162636465666768", "c3a9", "e282ac", "f09f9880", "ed9fbf", "eda080", "c0", "80", "f0"].map(hex)
+        let parts = ["61", "6162636465666768", "c3a9", "e282ac", "f09f9880", "ed9fbf", "eda080", "c0", "80", "f0"].map(
+            hex)
         var wrong: [[UInt8]] = []
         for _ in 0..<20_000 {
             let bytes = (0..<Int.random(in: 0..<6, using: &generator)).flatMap { _ in

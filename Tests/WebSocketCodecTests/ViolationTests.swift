@@ -24,7 +24,9 @@ struct ViolationTests {
 
     static let cases: [Case] =
         ["c100", "a100", "9100", "f100", "c900", "a900", "4000"].map { Case(.reservedBit, $0) }
-        + ["83", "84", "85", "86", "87", "8b", "8c", "8d", "8e", "8f", "03", "0b"].map { Case(.reservedOpcode, $0 + "00") }
+        + ["83", "84", "85", "86", "87", "8b", "8c", "8d", "8e", "8f", "03", "0b"].map {
+            Case(.reservedOpcode, $0 + "00")
+        }
         + [
             Case(.maskedFrame, "8180"), Case(.maskedFrame, "8980"),
             Case(.unmaskedFrame, "8100", .server), Case(.unmaskedFrame, "8800", .server),

@@ -3,9 +3,9 @@ package import WebServiceCore
 
 /// The protocol of one endpoint of a connection after the handshake (RFC 6455, RFC 7692).
 ///
-/// It has no I/O: the caller passes the bytes that it receives to ``receive(_:)-(Data)``, and sends
-/// the bytes of ``takeOutput(minimumCount:)`` after each call. The state of a connection is
-/// confined to its owner.
+/// It has no I/O: the caller passes the bytes that it receives to `receive(_:)`, and sends the
+/// bytes of ``takeOutput(minimumCount:)`` after each event, because a violation replaces the output
+/// that is not taken. The state is confined to its owner.
 package struct WebSocketStateMachine: ~Copyable {
     /// The part of the life of a connection.
     package enum Phase: Sendable, Hashable {

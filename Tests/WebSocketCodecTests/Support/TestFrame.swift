@@ -59,6 +59,8 @@ struct TestFrame: Hashable {
 
 /// Returns the bytes of hexadecimal digits.
 func hex(_ digits: String) -> [UInt8] {
-    let digits = digits.utf8.filter { $0 != UInt8(ascii: " ") }.map { UInt8(Character(UnicodeScalar($0)).hexDigitValue ?? 0) }
+    let digits = digits.utf8.filter { $0 != UInt8(ascii: " ") }.map {
+        UInt8(Character(UnicodeScalar($0)).hexDigitValue ?? 0)
+    }
     return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
 }
