@@ -67,8 +67,9 @@ let fuzzTargets: [Target] =
     : [
         .executableTarget(
             name: "fuzz",
-            dependencies: ["WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceMocking"]
-                + curlDependency,
+            dependencies: [
+                "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceMocking", "WebSocketCodec",
+            ] + curlDependency,
             path: "Tests/Fuzz",
             swiftSettings: optionalSettings
         )
@@ -116,6 +117,8 @@ let package = Package(
                 .embedInCode("Page/connection.js"),
             ],
             swiftSettings: settings),
+        // Without a product: for the modules that open or accept connections.
+        .target(name: "WebSocketCodec", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .executableTarget(
             name: "Brewery",
             dependencies: [
@@ -198,6 +201,10 @@ let package = Package(
                 "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceInspector",
                 "WebServiceMocking", "TestSupport",
             ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "WebSocketCodecTests",
+            dependencies: ["WebServiceCore", "WebSocketCodec", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "GuideTests",

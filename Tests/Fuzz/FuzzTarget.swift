@@ -30,7 +30,8 @@ struct FuzzTarget: Sendable {
         self.check = check
     }
 
-    static let all: [FuzzTarget] = heads + locations + fields + cookies + stored + json + secrets + requests + bodies
+    static let all: [FuzzTarget] =
+        heads + locations + fields + cookies + stored + json + secrets + requests + bodies + sockets
 }
 
 /// A property that does not hold for an input.

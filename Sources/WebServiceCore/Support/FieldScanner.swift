@@ -4,24 +4,24 @@
 /// It accepts what senders write: empty members, spaces around `=`, parameters without a value, and
 /// quoted strings without an end. ``StructuredField`` is strict. Each byte is examined a constant
 /// number of times.
-struct FieldScanner {
-    private(set) var rest: ArraySlice<UInt8>
+package struct FieldScanner {
+    package private(set) var rest: ArraySlice<UInt8>
 
-    init(_ field: some StringProtocol) {
+    package init(_ field: some StringProtocol) {
         rest = Array(field.utf8)[...]
     }
 
     mutating func take() -> UInt8? { rest.popFirst() }
 
     /// Removes the next byte if it is a mark.
-    mutating func take(_ mark: Unicode.Scalar) -> Bool {
+    package mutating func take(_ mark: Unicode.Scalar) -> Bool {
         guard rest.first == UInt8(ascii: mark) else { return false }
         rest = rest.dropFirst()
         return true
     }
 
     @discardableResult
-    mutating func take(while belongs: (UInt8) -> Bool) -> ArraySlice<UInt8> {
+    package mutating func take(while belongs: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         let taken = rest.prefix(while: belongs)
         rest = rest[taken.endIndex...]
         return taken
@@ -34,7 +34,7 @@ struct FieldScanner {
     }
 
     /// Removes the spaces and empty members before a member of a list.
-    mutating func skipToMember() {
+    package mutating func skipToMember() {
         take { ASCII.isSpaceOrTab($0) || $0 == UInt8(ascii: ",") }
     }
 
@@ -69,14 +69,14 @@ struct FieldScanner {
     }
 
     /// A parameter such as `; name=value`.
-    struct Parameter {
-        enum Form { case absent, token, quoted, unterminated }
+    package struct Parameter {
+        package enum Form { case absent, token, quoted, unterminated }
 
         /// The name, in lower case.
-        let name: String
+        package let name: String
         /// The value, without quotes.
-        let value: [UInt8]
-        let form: Form
+        package let value: [UInt8]
+        package let form: Form
     }
 
     /// Removes the parameters that follow the current position.
@@ -84,7 +84,7 @@ struct FieldScanner {
     /// - Parameter isInList: Whether the field is a list. A comma or a syntax error then ends the
     ///   parameters; otherwise, the bytes before the first semicolon are skipped, as is everything
     ///   after a quoted string.
-    mutating func parameters(isInList: Bool = false) -> [Parameter] {
+    package mutating func parameters(isInList: Bool = false) -> [Parameter] {
         let ends = isInList ? ";," : ";"
         var parameters: [Parameter] = []
         while true {

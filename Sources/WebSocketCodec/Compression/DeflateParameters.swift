@@ -1,0 +1,26 @@
+/// The parameters of the extension permessage-deflate (RFC 7692, section 7.1).
+///
+/// They are the preferences of an endpoint before the handshake, and what both endpoints apply
+/// after it.
+package struct DeflateParameters: Sendable, Hashable {
+    /// A Boolean value that indicates whether the server compresses each message independently.
+    package var serverNoContextTakeover = false
+    /// A Boolean value that indicates whether the client compresses each message independently.
+    package var clientNoContextTakeover = false
+    /// The maximum window size of the server, as a power of two from 8 to 15.
+    package var serverMaxWindowBits = 15
+    /// The maximum window size of the client, as a power of two from 8 to 15.
+    package var clientMaxWindowBits = 15
+
+    package init() {}
+
+    /// Returns the maximum window size of the messages of an endpoint.
+    func windowBits(from role: WebSocketRole) -> Int {
+        role == .client ? clientMaxWindowBits : serverMaxWindowBits
+    }
+
+    /// Returns whether messages of an endpoint refer to its earlier messages.
+    func hasContextTakeover(from role: WebSocketRole) -> Bool {
+        role == .client ? !clientNoContextTakeover : !serverNoContextTakeover
+    }
+}

@@ -1,0 +1,46 @@
+import Foundation
+import WebServiceCore
+
+/// The frames that are sent next. Pongs are sent before the others.
+struct FrameQueue {
+    private var pongs = Queue<Data>()
+    private var frames = Queue<Data>()
+    /// The size of all frames, in bytes.
+    private(set) var count = 0
+
+    /// The maximum number of pongs. The one for the latest ping is sufficient (RFC 6455, section
+    /// 5.5.3).
+    private static let maximumPongCount = 16
+
+    mutating func append(_ frame: Data) {
+        count += frame.count
+        frames.append(frame)
+    }
+
+    /// Appends a pong. If there are too many, it replaces the oldest one.
+    mutating func append(pong frame: Data) {
+        if pongs.count >= Self.maximumPongCount, let oldest = pongs.popFirst() { count -= oldest.count }
+        count += frame.count
+        pongs.append(frame)
+    }
+
+    /// Removes all frames.
+    mutating func removeAll() {
+        self = FrameQueue()
+    }
+
+    /// Removes frames until they have a minimum size, and returns their bytes.
+    ///
+    /// - Returns: `nil` if there are none.
+    mutating func takeFirst(minimumCount: Int) -> Data? {
+        guard var bytes = popFirst() else { return nil }
+        while bytes.count < minimumCount, let frame = popFirst() { bytes.append(frame) }
+        return bytes
+    }
+
+    private mutating func popFirst() -> Data? {
+        guard let frame = pongs.popFirst() ?? frames.popFirst() else { return nil }
+        count -= frame.count
+        return frame
+    }
+}

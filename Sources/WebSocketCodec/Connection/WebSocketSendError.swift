@@ -1,0 +1,18 @@
+/// The reason why a frame cannot be sent.
+package enum WebSocketSendError: Error, Sendable, Hashable, CaseIterable {
+    case closed
+    case payloadTooLong
+    case invalidCloseCode
+    case reasonTooLong
+}
+
+extension WebSocketSendError: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .closed: "the connection is closed or about to be closed"
+        case .payloadTooLong: "the payload of a ping has more than 125 bytes"
+        case .invalidCloseCode: "the code is not one that a Close frame can contain"
+        case .reasonTooLong: "the reason has more than 123 bytes of UTF-8"
+        }
+    }
+}
