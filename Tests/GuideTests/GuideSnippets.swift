@@ -1148,7 +1148,7 @@ struct GuideSnippets {
         configuration.hostTLS["pay.example.com"]?.clientCertificate = .init(certificate: pkcs12, keyPassword: password)
         #expect(configuration.hostTLS["pay.example.com"]?.trustedCertificates == companyCertificates)
         let error = #expect(throws: WebServiceError.self) { try CurlSession(configuration: configuration) }
-        #expect(error?.message.contains("PEM, DER and PKCS #12") == true)
+        #expect(error?.message.contains("PEM, DER or PKCS #12") == true)
     }
 
     @Test("Proxies and addresses are selected by closures")
