@@ -10,6 +10,7 @@ import WebServiceDiagnostics
 import WebServiceDownloads
 import WebServiceMocking
 import WebServicePagination
+import WebServiceTesting
 
 #if WEBSERVICE_CURL
 import WebServiceCurl
@@ -40,17 +41,25 @@ actor LoginStore {
         login = try? JSONDecoder().decode(Login.self, from: Data(contentsOf: file))  // nil: logged out
     }
 
-    /// Stores new tokens. If they contain no refresh token, the earlier one stays valid.
+    /// Stores the tokens of a log-in.
     func store(_ new: Login) throws {
-        var new = new
-        new.refresh_token = new.refresh_token ?? login?.refresh_token
         try JSONEncoder().encode(new).write(to: file, options: .atomic)
         login = new
     }
 
-    /// Removes the tokens at log-out.
-    func clear() throws {
-        login = nil
+    /// Stores the tokens of a refresh, unless the user has logged out in the meantime. If they
+    /// contain no refresh token, the earlier one stays valid.
+    func store(_ new: Login, replacing token: String) throws {
+        guard login?.refresh_token == token else { throw CancellationError() }
+        try store(Login(access_token: new.access_token, refresh_token: new.refresh_token ?? token))
+    }
+
+    /// Removes the tokens from memory at log-out. Call `deleteFile()` next.
+    func forget() { login = nil }
+
+    /// Removes the tokens from the disk.
+    func deleteFile() throws {
+        guard FileManager.default.fileExists(atPath: file.path) else { return }
         try FileManager.default.removeItem(at: file)
     }
 }
@@ -110,22 +119,22 @@ struct GraphQL<Value: Decodable & Sendable>: Decodable, Sendable {
 @MainActor @Observable final class BrewersModel {
     private(set) var brewers: [Brewer] = []
     private(set) var message: String?
-    @ObservationIgnored private var current: TypedTask<[Brewer]>?
     private let service: WebService
 
     init(service: WebService) { self.service = service }
 
     func search(_ state: String) async {
-        current?.cancel()
-        let task = service.GET("/brewers").setQueryParameters(["state": state]).decode([Brewer].self)
-        current = task
+        let search = service.GET("/brewers").setQueryParameters(["state": state])
+            .setDuplicates(.replace, key: "search").decode([Brewer].self)
         do {
-            brewers = try await task.value
+            brewers = try await search.value
             message = nil
         } catch let error as URLError where error.code == .cancelled {
-            return
+            return  // a newer search has started, or the view has disappeared
+        } catch let error as URLError where error.isConnectionFailure {
+            message = "The server cannot be reached."
         } catch {
-            message = (error as? URLError)?.isConnectionFailure == true ? "You are offline." : "\(error)"
+            message = "\(error)"
         }
     }
 }
@@ -194,6 +203,8 @@ struct ChatChunk: Decodable, Sendable {
         do {
             try await upload.value
             message = "The video is uploaded."
+        } catch let error as URLError where error.code == .cancelled {
+            message = nil
         } catch {
             message = "The video is not uploaded: \(error)"
         }
@@ -244,6 +255,35 @@ struct CookbookSnippets {
         #expect(report.request.options.deadline == .seconds(300))
     }
 
+    @Test("A full list of interceptors sends each attempt with credentials, a trace and a signature")
+    func interceptors() async throws {
+        @Sendable func hmac(_ message: Data) throws -> String { message.base64EncodedString() }
+        let text = "ale"
+        mock.on(
+            .path("/beer") && .header("Authorization", "Bearer canary"),
+            [.status(503).header("Retry-After", "0"), .text(text).header(.cacheControl, "max-age=60")])
+        let authentication = Authentication(TokenSource(.bearer("canary")))
+        let cache = ResponseCache(storage: MemoryStorage(), account: { "ann" })
+        service.interceptors = [
+            .waitForConnectivity(within: .seconds(120)),
+            .retry(),
+            authentication,
+            cache,
+            .rateLimit(10, per: .seconds(1)),
+            .traceContext(),
+            RequestSigner(keyID: "7") { message in try hmac(message) },
+        ]
+        service.observers = [.log { entry in print(entry.text) }]
+        #expect(try await service.GET("/beer").string().value == text)
+        let again = service.GET("/beer").string()
+        #expect(try await again.value == text)
+        #expect(try await again.response.source == .cache)
+        let sent = mock.receivedRequests
+        #expect(sent.count == 2)
+        #expect(sent.allSatisfy { $0.headers["X-Signature"]?.hasPrefix("7:") == true })
+        #expect(Set(sent.map { $0.headers["traceparent"] }).count == 2)
+    }
+
     @Test("The cookie of one service is sent by another")
     func sharedCookies() async throws {
         let accounts = WebService(baseURLString: "https://accounts.brewery.test")
@@ -254,10 +294,17 @@ struct CookbookSnippets {
         mock.on(.path("/cart") && .header("Cookie", "id=7"), .text("ale"))
         let jar = CookieJar()
         for service in [accounts, shop] { service.cookieJar = jar }
-        _ = try await accounts.POST("/login").setFormParameters(["user": "ann"]).empty().value
+        try await accounts.POST("/login").setFormParameters(["user": "ann"]).empty().value
         let cart = try await shop.GET("/cart").string().value
         #expect(cart == "ale")
         #expect(jar.cookies.map(\.name) == ["id"])
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }  // a folder of this test
+        let file = folder.appendingPathComponent("cookies")
+        try jar.write(to: file)
+        #expect(try CookieJar(contentsOf: file).cookies.isEmpty)
+        try jar.write(to: file, includingSessionCookies: true)
+        #expect(try CookieJar(contentsOf: file).cookies.map(\.name) == ["id"])
     }
 
     @Test("Each attempt is signed with its date, its URL and its body")
@@ -288,19 +335,19 @@ struct CookbookSnippets {
         mock.on(
             .path("/chat/completions") && .header("Authorization", "Bearer canary") && .json(["stream": true]),
             [.events(events + [last, ServerSentEvent(data: "[DONE]")]), .events(events)])
-        var text = ""
-        func read() async throws {
+        func read() async throws -> String {
             service.interceptors = [.bearer(key)]
             let question: JSONValue = [
                 "model": "ale-1", "stream": true, "messages": [["role": "user", "content": "Describe an ale."]],
             ]
             let chat = service.POST("/chat/completions").setJSON(question)
+            var text = ""
             for try await chunk in chat.events(ChatChunk.self, until: { $0.data == "[DONE]" }) {
                 text += chunk.choices.first?.delta.content ?? ""
             }
+            return text
         }
-        try await read()
-        #expect(text == "A pale ale.")
+        #expect(try await read() == "A pale ale.")
         let error = await #expect(throws: WebServiceError.self) { try await read() }
         #expect(error?.code == .streamEndedEarly)
     }
@@ -342,13 +389,30 @@ struct CookbookSnippets {
         #expect(model.message?.contains("unacceptableStatus: the status 500 is not acceptable") == true)
     }
 
+    @Test("An upload is cancelled together with the Swift task of the view")
+    @MainActor func leavingView() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }  // a folder of this test
+        let video = folder.appendingPathComponent("ale.mp4")
+        try Data("frames".utf8).write(to: video)
+        mock.on(.PUT, "/videos/7", MockResponse(statusCode: 204).after(.seconds(3600)))
+        let model = UploadModel()
+        let service = service
+        let view = Task { await model.upload(video, with: service) }
+        await eventually("the upload has started") { mock.receivedRequests.count == 1 }
+        view.cancel()
+        await view.value
+        #expect(model.message == nil)
+        #expect(service.exchanges.isEmpty)
+    }
+
     @Test("A stored value replaces an error of the server")
     func storedOffline() async throws {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }  // a folder of this test
         mock.on(.GET, "/brewers", [.json([Brewer(name: "Long Trail")]), .error(URLError(.notConnectedToInternet))])
         for _ in 0..<2 {
-            service.storages = [try FileStorage(folder: folder)]
+            service.storages = [try FileStorage(folder: folder.appendingPathComponent("values"))]
             let list = try await service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .serverElseCache).value
             #expect(list == [Brewer(name: "Long Trail")])
             #expect(await service.finishStoring())
@@ -367,17 +431,21 @@ struct CookbookSnippets {
                 .error(URLError(.notConnectedToInternet)), .status(503),
             ])
         for _ in 0..<3 {
-            service.interceptors = [ResponseCache(storage: try FileStorage(folder: folder), account: { "ann" })]
+            let storage = try FileStorage(folder: folder.appendingPathComponent("cache"))
+            let cache = ResponseCache(storage: storage, account: { "ann" })
+            service.interceptors = [cache]
             let label = try await service.GET("/label")
                 .setHeaderValue("stale-if-error=604800", forName: "Cache-Control").string().value
             #expect(label == "ale")
-            let cache = try #require(service.interceptors.first as? ResponseCache)
             #expect(await cache.finishStoring())
         }
         #expect(mock.receivedRequests.count == 3)
+        let stored = service.GET("/label").configure { $0.options.cachePolicy = .returnCacheDataElseLoad }.string()
+        #expect(try await stored.value == "ale")
+        #expect(mock.receivedRequests.count == 3)
     }
 
-    @Test("An interceptor, an error mapper and an observer replace a delegate")
+    @Test("An interceptor and an observer replace a delegate, for typed tasks and untyped handlers")
     func delegate() async throws {
         let reports = Counter()
         @Sendable func print(_ name: String, _ duration: Duration) { reports.increment() }
@@ -386,13 +454,17 @@ struct CookbookSnippets {
             .closure { request, next in
                 var request = request
                 request.headers["X-Channel"] = "beta"
-                return try await next(request)
+                let response = try await next(request)
+                guard response.status != 404 else { throw BreweryError.notFound }
+                return response
             }
         ]
-        service.errorMapper = .closure { response in response.status == 404 ? BreweryError.notFound : nil }
         service.observers = [.metrics { metrics in print(metrics.exchange.name, metrics.duration) }]
         await #expect(throws: BreweryError.notFound) { try await service.GET("/brewers").empty().value }
         await eventually("the metrics are reported") { reports.value == 1 }
+        let errors = Collected<BreweryError>()
+        service.GET("/brewers").responseError { error in (error as? BreweryError).map(errors.add) }.resume()
+        await eventually("an untyped handler receives the error") { errors.values == [.notFound] }
     }
 
     @Test("A retry takes no real time")
@@ -421,7 +493,7 @@ struct CookbookSnippets {
         let server = try MockServer()
         defer { server.stop() }
         let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        defer { try? FileManager.default.removeItem(at: file) }  // it does not exist after `clear()`
+        defer { try? FileManager.default.removeItem(at: file) }  // it does not exist after `deleteFile()`
         let password = "canary"
         server.on(.POST, "/token", .json(Login(access_token: "a", refresh_token: "one")))
         for (old, login) in [
@@ -439,11 +511,11 @@ struct CookbookSnippets {
         let store = LoginStore(file: file)
         let authentication = Authentication(
             TokenSource({ await store.login.map { .bearer($0.access_token) } }) { rejected in
-                let token = await store.login?.refresh_token
+                guard let token = await store.login?.refresh_token else { return nil }
                 let refresh = logins.POST("/token")
                     .setFormParameters(["grant_type": "refresh_token", "refresh_token": token])
                 let login = try await refresh.decode(Login.self).value
-                try await store.store(login)
+                try await store.store(login, replacing: token)
                 return .bearer(login.access_token)
             }
         )
@@ -459,9 +531,16 @@ struct CookbookSnippets {
         #expect(try await service.GET("/me").decode(User.self).value.name == "bob")
         #expect(await LoginStore(file: file).login?.refresh_token == "two")
         #expect(await LoginStore(file: file).login?.access_token == "c")
-        try await store.clear()
+        await store.forget()
+        await #expect(throws: CancellationError.self) { try await store.store(login, replacing: "two") }
+        try await store.deleteFile()
+        try await store.deleteFile()
         #expect(await LoginStore(file: file).login?.access_token == nil)
         try server.verify()
+        try await store.store(Login(access_token: "d"))
+        authentication.update(.bearer("d"))
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/me").json().value }
+        #expect(error?.status == 401)
     }
 
     @Test("C-332: a log-out ends the work of the user and removes the user's data")
@@ -488,10 +567,11 @@ struct CookbookSnippets {
         let feed = Task { for try await _ in service.GET("/feed").lines() {} }
         await eventually("all requests arrive") { mock.receivedRequests.count == 4 }
 
-        try await store.clear()
+        await store.forget()
         authentication.clear()
         service.cancelAll()
         service.cookieJar?.removeAll()
+        try await store.deleteFile()
         try await cache.removeAll()
         try await service.deleteAllStored()
 
@@ -503,6 +583,7 @@ struct CookbookSnippets {
         #expect(mock.receivedRequests.count == 5)
         #expect(last.headers["Authorization"] == nil)
         #expect(last.headers["Cookie"] == nil)
+        #expect(await LoginStore(file: folder.appendingPathComponent("login")).login?.access_token == nil)
         withExtendedLifetime((writer, started)) {}
     }
 
@@ -526,14 +607,29 @@ struct CookbookSnippets {
         for _ in 0..<2 {
             service.errorMapper = .closure { response in response.status == 409 ? BreweryError.soldOut : nil }
             do {
-                _ = try await service.POST("/orders").setJSON(["beer": "ale"]).empty().value
+                try await service.POST("/orders").setJSON(["beer": "ale"]).empty().value
             } catch BreweryError.soldOut {
                 print("sold out")
             } catch let error as URLError where error.isConnectionFailure {
-                print("offline")
+                print("the server cannot be reached")
             }
         }
-        #expect(printed == ["sold out", "offline"])
+        #expect(printed == ["sold out", "the server cannot be reached"])
+    }
+
+    @Test("A failed transfer is a connection failure")  // a snippet of ErrorsOfCurlSession.md
+    func connectionFailures() async throws {
+        mock.on(.POST, "/orders", .error(URLError(.notConnectedToInternet)))
+        var printed: [String] = []
+        func print(_ text: String) { printed.append(text) }
+        do {
+            _ = try await service.POST("/orders").setJSON(["beer": "ale"]).empty().value
+        } catch BreweryError.soldOut {
+            print("sold out")
+        } catch let error as URLError where error.isConnectionFailure {
+            print("offline")
+        }
+        #expect(printed == ["offline"])
     }
 
     @Test("The cancellation of the awaiting Swift task is the error of a URL")
@@ -581,7 +677,7 @@ struct CookbookSnippets {
         service.interceptors = [.retry()]
         let payment = service.POST("/payments").setJSON(["amount": 5])
             .setHeaderValue(UUID().uuidString, forName: "Idempotency-Key")
-        _ = try await payment.empty().value
+        try await payment.empty().value
         #expect(mock.receivedRequests.count == 2)
         #expect(Set(mock.receivedRequests.map { $0.headers["Idempotency-Key"] }).count == 1)
     }
@@ -606,8 +702,11 @@ struct CookbookSnippets {
         #expect(model.message == nil)
         mock.on(.any, .error(URLError(.notConnectedToInternet)))
         await model.search("maine")
-        #expect(model.message == "You are offline.")
+        #expect(model.message == "The server cannot be reached.")
         #expect(model.brewers.count == 1)
+        mock.on(.any, .status(404))
+        await model.search("maine")
+        #expect(model.message?.contains("unacceptableStatus: the status 404 is not acceptable") == true)
     }
 
     #if WEBSERVICE_SQLITE
@@ -732,16 +831,31 @@ struct CookbookSnippets {
     func tracing() async throws {
         mock.on(.GET, "/", [.status(503).header("Retry-After", "0"), .status(200)])
         service.interceptors = [.retry(), .traceContext()]
-        _ = try await service.GET("/").empty().value
+        try await service.GET("/").empty().value
         #expect(Set(mock.receivedRequests.map { $0.headers["traceparent"] }).count == 2)
     }
 
     @Test("A logger receives entries")
     func logger() async throws {
-        mock.on(.GET, "/", .status(204))
-        service.observers = [.log { entry in print(entry.level, entry.text) }]
-        _ = try await service.GET("/").empty().value
-        #expect(service.observers.count == 1)
+        /// The part of swift-log's `Logger` that the snippet uses. This package does not depend on it.
+        struct Logger: Sendable {
+            enum Level: String { case trace, debug, info, notice, warning, error, critical }
+            let lines = Collected<String>()
+            func log(level: Level, _ message: String) { lines.add("\(level) \(message)") }
+        }
+        let logger = Logger()
+        mock.on(.GET, "/", [.status(204), .status(404)])
+        service.observers = [
+            .log { entry in
+                let level = Logger.Level(rawValue: entry.level.rawValue) ?? .info
+                logger.log(level: level, "\(entry.text)")
+            }
+        ]
+        try await service.GET("/").empty().value
+        _ = await service.GET("/").empty().result
+        await eventually("both results are logged") { logger.lines.values.count >= 2 }
+        #expect(logger.lines.values.first?.hasPrefix("info #") == true)
+        #expect(logger.lines.values.contains { $0.hasPrefix("warning #") })
     }
 
     #if WEBSERVICE_CURL
@@ -790,6 +904,22 @@ struct CookbookSnippets {
         configuration.hostTLS["login.example.com"]?.pinnedPublicKeys = [currentPin, nextPin]
         service.session = try CurlSession(configuration: configuration)
         #expect(try await service.GET("/").string().value == "ale")
+
+        // The command of CertificatesAndPins.md prints the pin of the key.
+        configuration.tls.pinnedPublicKeys = [currentPin]
+        service.session = try CurlSession(configuration: configuration)
+        let error = await #expect(throws: URLError.self) { try await service.GET("/").data().value }
+        let command = """
+            openssl x509 -in "$0" -pubkey -noout | openssl pkey -pubin -outform der \
+                | openssl dgst -sha256 -binary | base64
+            """
+        let pipe = Pipe()
+        let file = try #require(companyCA)
+        let process = ChildProcess(
+            "/bin/sh", ["-c", command, file], input: .null, output: .pipe(pipe), errors: .null)
+        let output = try await process.finish(reading: pipe).output
+        #expect(
+            error?.pinnedKeyMismatch?.presented == "sha256//" + output.trimmingCharacters(in: .whitespacesAndNewlines))
     }
 
     @Test("A client certificate is verified by a mock server")
@@ -844,6 +974,13 @@ struct CookbookSnippets {
         #expect(try await service.GET("/").string().value == "ale")
     }
     #endif
+
+    @Test(.mockService) func brewersAreDecoded() async throws {
+        let mock = try MockService.current
+        mock.on(.GET, "/brewers", .json([Brewer(name: "Long Trail")]))
+        let brewers = try await mock.service.GET("/brewers").decode([Brewer].self).value
+        #expect(brewers.map(\.name) == ["Long Trail"])
+    }
 
     @Test("A timeout takes no real time")
     func timeouts() async throws {
