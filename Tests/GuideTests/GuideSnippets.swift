@@ -869,7 +869,7 @@ struct GuideSnippets {
         conflict.headers[.contentType] = "application/problem+json"
         session.addStub(conflict)
         do {
-            _ = try await service.POST("/orders").setJSON(["beer": "ale"]).empty().value
+            try await service.POST("/orders").setJSON(["beer": "ale"]).empty().value
         } catch let error as WebServiceError where error.code == .unacceptableStatus {
             print(error.status ?? 0, error.problem?.title ?? "no problem document")
         }
