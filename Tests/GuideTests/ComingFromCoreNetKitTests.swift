@@ -221,21 +221,6 @@ struct MigratingFromCoreNetKitTests {
         #expect(await printed.wait() == ["1"])
     }
 
-    @Test("A rejected token is refreshed, and the request is sent again")
-    func tokenRefresh() async throws {
-        let (service, tokens) = (mock.service, Tokens())
-        mock.on(.GET, "/me", .status(401))
-        mock.on(.path("/me") && .header("Authorization", "Bearer new"), .text("ann"))
-
-        let authentication = Authentication(
-            TokenSource({ .bearer(tokens.current) }) { rejected in .bearer(try await tokens.renew()) }
-        )
-        service.interceptors = [.retry(), authentication]
-
-        #expect(try await service.GET("/me").string().value == "ann")
-        #expect(mock.receivedRequests.map { $0.headers["Authorization"] } == ["Bearer old", "Bearer new"])
-    }
-
     @Test("A paginator requests pages until one is empty, and can be reset to an offset")
     func pagination() async throws {
         let service = mock.service

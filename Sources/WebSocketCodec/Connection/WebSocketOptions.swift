@@ -7,7 +7,7 @@ package struct WebSocketOptions: Sendable, Hashable {
     package var minimumCompressedLength = 64
     /// The maximum size of the payload of a frame that is sent, in bytes. Defaults to 128 KiB.
     ///
-    /// Larger messages are sent in fragments, so that pings are answered between them.
+    /// Larger messages are sent in fragments, so that pongs can be sent between them.
     package var maximumSentFrameLength = 128 << 10
 
     package init() {}
