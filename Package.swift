@@ -29,6 +29,14 @@ let curlTargets: [Target] =
             swiftSettings: settings
         ),
     ]
+let socketProbe: [Target] =
+    withoutCurl
+    ? []
+    : [
+        .executableTarget(
+            name: "socket-probe", dependencies: ["WebServiceCore", "WebServiceCurl", "WebServiceSockets"],
+            path: "Tests/SocketProbe", swiftSettings: settings)
+    ]
 let curlProducts: [Product] = withoutCurl ? [] : [.library(name: "WebServiceCurl", targets: ["WebServiceCurl"])]
 /// The dependency of the demo and the documentation tests on `WebServiceCurl`, if it is included.
 let curlDependency: [Target.Dependency] = withoutCurl ? [] : ["WebServiceCurl"]
@@ -87,6 +95,7 @@ let package = Package(
         .library(name: "WebServiceMocking", targets: ["WebServiceMocking"]),
         .library(name: "WebServicePagination", targets: ["WebServicePagination"]),
         .library(name: "WebServiceResilience", targets: ["WebServiceResilience"]),
+        .library(name: "WebServiceSockets", targets: ["WebServiceSockets"]),
         .library(name: "WebServiceTesting", targets: ["WebServiceTesting"]),
         .library(name: "WebServiceInspector", targets: ["WebServiceInspector"]),
         .executable(name: "brewery", targets: ["Brewery"]),
@@ -99,10 +108,12 @@ let package = Package(
         .target(name: "WebServiceDownloads", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(
             name: "WebServiceMocking",
-            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads"],
+            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads", "WebSocketCodec"],
             swiftSettings: settings),
         .target(name: "WebServicePagination", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(name: "WebServiceResilience", dependencies: ["WebServiceCore"], swiftSettings: settings),
+        .target(
+            name: "WebServiceSockets", dependencies: ["WebServiceCore", "WebSocketCodec"], swiftSettings: settings),
         .target(
             name: "WebServiceTesting", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .target(
@@ -207,12 +218,18 @@ let package = Package(
             dependencies: ["WebServiceCore", "WebSocketCodec", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
+            name: "WebServiceSocketsTests",
+            dependencies: [
+                "WebServiceCore", "WebServiceMocking", "WebServiceSockets", "WebSocketCodec", "TestSupport",
+            ] + curlDependency,
+            swiftSettings: optionalSettings),
+        .testTarget(
             name: "GuideTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics",
                 "WebServiceDownloads",
                 "WebServiceInspector", "WebServiceMocking", "WebServicePagination", "WebServiceResilience",
-                "WebServiceTesting",
+                "WebServiceSockets", "WebServiceTesting",
                 "TestSupport",
             ]
                 + curlDependency + sqliteDependency,
@@ -228,5 +245,5 @@ let package = Package(
                 + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
-    ] + curlTargets + sqliteTargets + fuzzTargets
+    ] + curlTargets + socketProbe + sqliteTargets + fuzzTargets
 )

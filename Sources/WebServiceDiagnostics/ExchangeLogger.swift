@@ -65,7 +65,7 @@ public struct ExchangeLogger: Observer {
             }
         case .interimHeadReceived(let head), .headReceived(let head):
             write(event, .trace) { ["<-- head \(head.status)"] }
-        case .bodyReceived:
+        case .bodyReceived, .message:
             break
         case .attemptEnded(_, .success(let response), _):
             write(event, .debug) {

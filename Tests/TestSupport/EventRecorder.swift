@@ -46,6 +46,7 @@ package final class EventRecorder: Observer {
         case .interimHeadReceived(let head): "interim \(head.status)"
         case .headReceived(let head): "head \(head.status)"
         case .bodyReceived(let bytes): "bytes \(bytes.count)"
+        case .message(let message, let isReceived): "message \(isReceived ? "received" : "sent") \(message.byteCount)"
         case .attemptEnded(let number, let result, _): "attempt \(number) ended \(text(result))"
         case .recorded(let entry) where entry.detail.hasPrefix("read, "): "\(entry.kind): read"
         case .recorded(let entry): "\(entry.kind)\(entry.detail.isEmpty ? "" : ": \(entry.detail)")"

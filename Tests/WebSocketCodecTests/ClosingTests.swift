@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+import WebServiceCore
 @testable import WebSocketCodec
 
 @Suite("Closing", .permit)
@@ -28,7 +29,7 @@ struct ClosingTests {
             1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014, 3000, 3999, 4000, 4999,
         ] as [UInt16])
     func validCodes(code: UInt16) {
-        let closure = WebSocketClosure(WebSocketCloseCode(rawValue: code))
+        let closure = WebSocketClosure(WebSocketClosure.Code(rawValue: code))
         #expect(Endpoint(.client).receive(TestFrame.close(code).bytes(from: .server)) == [.closed(closure)])
     }
 
@@ -85,7 +86,7 @@ struct ClosingTests {
     @Test("Codes that cannot be sent are refused", arguments: [0, 999, 1004, 1005, 1006, 1015, 1016, 2999, 5000])
     func invalidCode(code: UInt16) {
         let endpoint = Endpoint(.client)
-        #expect(throws: WebSocketSendError.invalidCloseCode) { try endpoint.close(WebSocketCloseCode(rawValue: code)) }
+        #expect(throws: WebSocketSendError.invalidCloseCode) { try endpoint.close(WebSocketClosure.Code(rawValue: code)) }
         #expect(endpoint.phase == .open)
     }
 

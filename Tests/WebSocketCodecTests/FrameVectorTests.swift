@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+import WebServiceCore
 @testable import WebSocketCodec
 
 /// The examples of RFC 6455, section 5.7.

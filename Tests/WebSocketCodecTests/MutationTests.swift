@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+import WebServiceCore
 @testable import WebSocketCodec
 
 /// Mutated sequences of frames. `Tests/Fuzz` runs more of them.

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
+import WebServiceCore
 @testable import WebSocketCodec
 
 @Suite("Violations of the protocol", .permit)

@@ -71,6 +71,12 @@ extension ExchangeContext {
         deliverInBackground(state.withLock { $0.queue?.add(.bodyReceived(bytes), at: now) == true })
     }
 
+    /// Records a message of a connection. A slow observer delays the messages after it.
+    func report(_ message: WebSocketMessage, isReceived: Bool) {
+        let now = clock.now
+        if state.withLock({ $0.queue?.add(.message(message, isReceived: isReceived), at: now) == true }) { deliver() }
+    }
+
     /// Delivers events to observers, which must not delay the threads of sessions.
     func deliverInBackground(_ delivers: Bool) {
         if delivers { clock.async { self.deliver() } }

@@ -3,8 +3,8 @@ public import Foundation
 /// An event of an exchange, for the observers of a service (``WebService/observers``).
 ///
 /// The first event of an exchange is ``Kind/created``. ``Kind/ended(_:)`` is delivered once.
-/// After it, only ``Kind/recorded(_:)`` follows (the end of a streamed body, handlers, storing) and
-/// ``Kind/bodyReceived(_:)``.
+/// After it, only ``Kind/recorded(_:)`` follows (the end of a streamed body, handlers, storing),
+/// ``Kind/bodyReceived(_:)`` and ``Kind/message(_:isReceived:)``.
 ///
 /// A task that is never resumed has no events.
 public struct ExchangeEvent: Sendable {
@@ -36,6 +36,8 @@ public struct ExchangeEvent: Sendable {
         /// The metrics are `nil` if the session measures nothing. The data of a streamed response
         /// is empty.
         indirect case attemptEnded(number: Int, Result<Response, any Error>, TransportMetrics?)
+        /// A message of a WebSocket connection was received, or was passed to the connection.
+        case message(WebSocketMessage, isReceived: Bool)
         /// An event of the timeline other than an attempt.
         ///
         /// For example a redirect, a retry, a wait, a refresh, a decision of a cache, a shared

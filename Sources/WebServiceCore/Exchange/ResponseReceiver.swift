@@ -8,7 +8,8 @@ public import FoundationNetworking
 ///
 /// The reply is set at the end of a whole body, whose size is limited, or at the head of a streamed
 /// one, which is then read in parts, with back-pressure (`ResponseReceiver+Reading.swift`). Only a
-/// response whose status is 200 to 299 is streamed. Only the first reply has an effect, and a
+/// response whose status is 200 to 299, or 101 (`WebService.upgrade(_:over:)`), is streamed. Only the
+/// first reply has an effect, and a
 /// missing reply delays no caller.
 package final class ResponseReceiver: BodyReceiver {
     package typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
@@ -238,7 +239,7 @@ package final class ResponseReceiver: BodyReceiver {
         if options.isObserved { context?.report(head) }
         // The limit is on the decoded body, whose length is unknown.
         let length = decoder == nil ? length : nil
-        if mayPause, (200..<300).contains(head.status) { return stream(head, length, decoder) }
+        if mayPause, (200..<300).contains(head.status) || head.status == 101 { return stream(head, length, decoder) }
         let hasBody = request?.method != .HEAD
         if let length, length > maximum, hasBody, head.status != 304 { throw tooLarge(head) }
         state.withLock { state in

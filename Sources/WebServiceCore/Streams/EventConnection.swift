@@ -36,7 +36,7 @@ struct EventConnection: ElementSource {
         service = task.service
         request = task.request
         first = task
-        wait = ReconnectionWait(task.service, task.request, status)
+        wait = ReconnectionWait(task.service, task.request) { status.end() }
         self.status = status
         self.reconnection = reconnection
         self.terminator = terminator
@@ -75,19 +75,17 @@ struct EventConnection: ElementSource {
                 parser = parser.continued()
                 failures = hasEvent ? 0 : failures + 1
                 hasEvent = false
-                guard let delays = reconnection.delays, failures < delays.attempts,
-                    delays.predicate?(error, isTransient) ?? isTransient
+                guard
+                    let delay = reconnection.delay(
+                        after: error, isTransient: isTransient, failures: failures, reconnectionTime, clock: service.clock)
                 else {
                     end()
                     if terminator != nil, isTransient { throw Self.endedEarly(error, request) }
                     if let error { throw error }
                     return nil
                 }
-                let retryAfter = (error as? WebServiceError)?.retryAfter(now: service.clock.date) ?? .zero
-                let delay = max(delays.delay(after: failures, reconnectionTime, service.clock), retryAfter)
                 status.set(.waiting(delay, after: error))
-                // The next connection is refused after the end of the scope.
-                try await wait.sleep(for: DeadlineScope.current.map { min($0.rest, delay) } ?? delay)
+                try await wait.sleep(for: delay)
             }
         }
         return nil
@@ -162,68 +160,5 @@ struct EventConnection: ElementSource {
             .streamEndedEarly, "the event stream ended before its terminating event; send the request again",
             request: request,
             underlying: error)
-    }
-}
-
-/// The wait of an event stream for its next connection, which ``WebService/cancelAll()`` ends.
-private final class ReconnectionWait: InFlightWork {
-    private struct State {
-        var hasBegun = false
-        var isCancelled = false
-        var end: Once<Bool>?
-    }
-
-    private let service: any PipelineSource
-    private let request: Request
-    private let status: EventStreamStatus
-    private let state = Mutex(State())
-
-    init(_ service: any PipelineSource, _ request: Request, _ status: EventStreamStatus) {
-        self.service = service
-        self.request = request
-        self.status = status
-    }
-
-    deinit {
-        status.end()
-        if state.withLock(\.hasBegun) { service.end(workID) }
-    }
-
-    /// Lists the event stream as in flight, at the first call.
-    func begin() throws(WebServiceError) {
-        let isFirst = state.withLock { state in
-            defer { state.hasBegun = true }
-            return !state.hasBegun
-        }
-        if isFirst { _ = try service.begin(self, isRetained: false) }
-    }
-
-    /// - Throws: `URLError.cancelled` once the event stream or the Swift task is cancelled.
-    func sleep(for delay: Duration) async throws {
-        let end = Once<Bool>()
-        state.withLock { $0.end = end }
-        if state.withLock(\.isCancelled) || Task.isCancelled { end.set(false) }
-        let isDue = await withTaskCancellationHandler {
-            await service.clock.value(of: end, orAfter: delay, true)
-        } onCancel: {
-            end.set(false)
-        }
-        state.withLock { $0.end = nil }
-        if !isDue { throw URLError(.cancelled) }
-    }
-
-    func cancel() {
-        let end = state.withLock { state in
-            state.isCancelled = true
-            return state.end
-        }
-        end?.set(false)
-    }
-
-    var workID: ObjectIdentifier { ObjectIdentifier(self) }
-
-    /// `nil` while a connection is open, which is listed as a stream.
-    var snapshot: InFlightExchange? {
-        state.withLock { $0.end } == nil ? nil : InFlightExchange(self, .reconnection, request)
     }
 }

@@ -32,6 +32,11 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
     }
 
+    /// The context of the exchange; `nil` for a body in memory.
+    var context: ExchangeContext? {
+        if case .stream(let handle) = content { handle.receiver.context } else { nil }
+    }
+
     /// The number of bytes of the body; `nil` if it is unknown, as with a compressed or chunked
     /// body.
     public var expectedLength: Int64? {

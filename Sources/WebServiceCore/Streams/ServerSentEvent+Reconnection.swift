@@ -37,6 +37,24 @@ extension ServerSentEvent {
             }
         }
 
+        /// Returns the delay before the next connection; `nil` if there is none.
+        ///
+        /// - Parameters:
+        ///   - error: The error of the last connection; `nil` if the server closed it.
+        ///   - isTransient: Whether to reconnect without a predicate.
+        ///   - failures: The number of consecutive connections that ended without an event.
+        ///   - time: The reconnection time of the stream; `nil` if it has not set one.
+        ///   - clock: The clock of the service.
+        package func delay(
+            after error: (any Error)?, isTransient: Bool, failures: Int, _ time: Duration? = nil, clock: TaskClock
+        ) -> Duration? {
+            guard let delays, failures < delays.attempts, delays.predicate?(error, isTransient) ?? isTransient else {
+                return nil
+            }
+            let retryAfter = (error as? WebServiceError)?.retryAfter(now: clock.date) ?? .zero
+            return max(delays.delay(after: failures, time, clock), retryAfter)
+        }
+
         /// The end of the connection ends the sequence.
         public static let never = Reconnection(delays: nil)
 

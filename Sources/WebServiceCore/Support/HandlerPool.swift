@@ -147,7 +147,7 @@ package final class HandlerPool: TaskExecutor {
     /// asynchronous function never runs on the main actor. Earlier systems start the task on the
     /// executor.
     @discardableResult
-    static func startImmediately(
+    package static func startImmediately(
         on executor: (any TaskExecutor)?, _ operation: @escaping @Sendable () async -> Void
     ) -> Task<Void, Never> {
         guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else {

@@ -82,7 +82,7 @@ final class ExchangeStore: Observer {
 
     private func change(_ event: ExchangeEvent) -> RecordedChange? {
         switch event.kind {
-        case .created, .interimHeadReceived: return nil
+        case .created, .interimHeadReceived, .message: return nil
         case .attemptStarted(let number, let request):
             return .attempt(RecordedAttempt(number, request, start: event.time, bodyLimit: bodyLimit))
         case .headReceived(let head):

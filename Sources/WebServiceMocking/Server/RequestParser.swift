@@ -65,6 +65,9 @@ struct RequestParser {
         buffer.append(contentsOf: bytes)
     }
 
+    /// The bytes that follow the requests returned so far.
+    var rest: Data { Data(buffer[position...]) }
+
     /// Returns the next event, or `nil` if more bytes are needed.
     mutating func next() -> Event? {
         do throws(RequestHead.Violation) {

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebSocketCodec
 
 /// One connection of a ``MockServer``: reads requests and writes the responses in order.
 ///
@@ -60,13 +61,35 @@ struct ServerConnection: Sendable {
             case .request(var request):
                 (request.isSecure, request.clientCertificate) = (socket.tls != nil, client)
                 if let ending = ending(afterBodyBytes: request.body.count) { return ending }
-                let ending = send(respond(request) { !socket.isDisconnected }, to: request.head)
+                var response = respond(request) { !socket.isDisconnected }
+                if let upgrade = response.upgrade {
+                    let (answer, agreement) = response.answer(to: request, upgrade)
+                    if let agreement {
+                        return serve(request, agreement, upgrade, with: answer, after: parser.rest)
+                    }
+                    response = answer
+                }
+                let ending = send(response, to: request.head)
                 if ending == .silence { while socket.receive(into: &buffer) > 0 {} }
                 if ending != .keepAlive { return ending }
             case .violation(let violation):
                 return send(MockResponse(statusCode: violation.status, text: violation.reason), to: nil)
             }
         }
+    }
+
+    /// Serves a WebSocket connection until it ends.
+    private func serve(
+        _ request: ReceivedRequest, _ agreement: WebSocketAgreement, _ upgrade: MockResponse.WebSocketUpgrade,
+        with response: MockResponse, after bytes: Data
+    ) -> ResponseMessage.Ending {
+        guard send(response, to: request.head) == .keepAlive else { return .disconnect }
+        let connection = SocketConnection(socket)
+        let client = MockWebSocket(request, agreement, over: connection, .system, bytes: bytes)
+        let script = Task { await client.run(upgrade.script) }
+        connection.serve()
+        script.cancel()
+        return .disconnect
     }
 
     /// Returns the ending that the fault of the connection causes within the body of a request.

@@ -72,6 +72,9 @@ public struct MockResponse: Sendable {
     /// a background thread. If it throws an error, the request fails with that error.
     public var writer: (@Sendable (_ body: BodyWriter) throws -> Void)?
 
+    /// The acceptance of a WebSocket handshake; `nil` for other responses.
+    var upgrade: WebSocketUpgrade?
+
     /// The sequence of the body; `nil` if ``data`` is the body.
     var chunks: MockChunks?
 

@@ -1,4 +1,5 @@
 package import Foundation
+package import WebServiceCore
 
 /// What an endpoint receives from its peer.
 package enum WebSocketEvent: Sendable, Hashable {

@@ -1,4 +1,5 @@
 package import Foundation
+import WebServiceCore
 
 extension WebSocketStateMachine {
     /// Processes received bytes, and returns all their events.

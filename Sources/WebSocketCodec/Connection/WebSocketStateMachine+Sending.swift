@@ -1,4 +1,5 @@
 package import Foundation
+package import WebServiceCore
 
 extension WebSocketStateMachine {
     /// Adds a message to the output.
@@ -21,7 +22,7 @@ extension WebSocketStateMachine {
 
     /// Adds a Close frame to the output. No messages can be sent after it. Later calls do nothing.
     package mutating func close(
-        _ code: WebSocketCloseCode = .normalClosure, reason: String = ""
+        _ code: WebSocketClosure.Code = .normalClosure, reason: String = ""
     ) throws(WebSocketSendError) {
         guard code.isValid else { throw .invalidCloseCode }
         guard reason.utf8.count <= WebSocketClosure.maximumReasonLength else { throw .reasonTooLong }

@@ -1,3 +1,5 @@
+package import WebServiceCore
+
 /// The rule of the protocol that the bytes of a peer violate.
 package enum WebSocketViolation: Error, Sendable, Hashable, CaseIterable {
     // Frames (RFC 6455, sections 5.1 to 5.5)
@@ -29,7 +31,7 @@ package enum WebSocketViolation: Error, Sendable, Hashable, CaseIterable {
     case outOfMemory
 
     /// The code of the Close frame that is the response; `nil` if none can be sent.
-    package var closeCode: WebSocketCloseCode? {
+    package var closeCode: WebSocketClosure.Code? {
         switch self {
         case .reservedBit, .reservedOpcode, .maskedFrame, .unmaskedFrame, .nonMinimalLength, .invalidLength,
             .fragmentedControlFrame, .longControlFrame, .unexpectedContinuation, .missingContinuation,

@@ -1,4 +1,5 @@
 import Foundation
+import WebServiceCore
 
 /// The received bytes of a message, without mask and compression.
 struct MessageContent {

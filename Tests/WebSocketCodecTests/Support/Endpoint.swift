@@ -46,7 +46,7 @@ final class Endpoint {
     func send(_ message: WebSocketMessage) throws { try machine.send(message) }
     func send(_ text: String) throws { try machine.send(.text(text)) }
     func ping(_ payload: Data) throws { try machine.ping(payload) }
-    func close(_ code: WebSocketCloseCode, reason: String = "") throws { try machine.close(code, reason: reason) }
+    func close(_ code: WebSocketClosure.Code, reason: String = "") throws { try machine.close(code, reason: reason) }
     func connectionEnded() -> WebSocketEvent? { machine.connectionEnded() }
 }
 

@@ -1,0 +1,68 @@
+import Foundation
+
+extension WebService {
+    /// The clock of the service.
+    package var taskClock: TaskClock { core.clock }
+
+    /// Returns a task for a request whose response has the status 101, after which its connection
+    /// has another protocol (RFC 9110, section 7.8).
+    ///
+    /// The value is a streamed response without bytes. The session ends it together with the
+    /// connection. Until then, the service lists it as in flight.
+    ///
+    /// - Parameter session: Returns the session for the request, from that of the service.
+    package func upgrade(
+        _ request: Request, over session: @escaping @Sendable (any Session) -> any StreamingSession
+    ) -> TypedTask<StreamedResponse> {
+        let task = SessionTask(SubstitutedSession(core, session), request)
+        task.context.streamBody(bufferSize: 1)
+        task.configure { $0.options.isStreamed = true }
+        return task.typed(ResponseRules(.these([101]))) { StreamedResponse($0) }
+    }
+}
+
+extension StreamedResponse {
+    /// Returns a closure that notifies the observers of messages; `nil` without observers. It does
+    /// not retain the body.
+    package var messageReporter: (@Sendable (WebSocketMessage, _ isReceived: Bool) -> Void)? {
+        guard let context = body.context, context.isObserved else { return nil }
+        return { context.report($0, isReceived: $1) }
+    }
+
+    /// Adds an event to the timeline, which the observers also receive.
+    package func record(_ kind: Timeline.Kind, _ detail: String) { body.context?.record(kind, detail) }
+}
+
+/// The core of a service, with another session.
+private final class SubstitutedSession: PipelineSource {
+    private let core: ServiceCore
+    private let session: @Sendable (any Session) -> any StreamingSession
+
+    init(_ core: ServiceCore, _ session: @escaping @Sendable (any Session) -> any StreamingSession) {
+        self.core = core
+        self.session = session
+    }
+
+    var clock: TaskClock { core.clock }
+    var baseOrigin: Origin? { core.baseOrigin }
+    var stages: Stages { substituting(core.stages) }
+    var errorMapper: (any ErrorMapper)? { core.errorMapper }
+    var decoder: any BodyDecoder { core.decoder }
+    var encoder: any BodyEncoder & Sendable { core.encoder }
+
+    func begin(_ work: any InFlightWork, isRetained: Bool) throws(WebServiceError) -> Stages {
+        substituting(try core.begin(work, isRetained: isRetained))
+    }
+
+    func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork) {
+        core.release(task, continuedBy: stream)
+    }
+
+    func end(_ work: ObjectIdentifier) { core.end(work) }
+
+    private func substituting(_ stages: Stages) -> Stages {
+        Stages(
+            session: session(stages.session.session), interceptors: stages.interceptors, cookieJar: stages.cookieJar,
+            delegate: stages.delegateReference, observers: stages.observers)
+    }
+}

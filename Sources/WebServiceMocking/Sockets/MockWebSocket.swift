@@ -1,0 +1,122 @@
+public import Foundation
+public import WebServiceCore
+import WebSocketCodec
+
+/// The server's end of a WebSocket connection of a ``MockServer`` or a ``MockSession``.
+///
+/// ```swift
+/// server.on(.GET, "/echo", .webSocket { socket in
+///     while let message = try await socket.next() { try await socket.send(message) }
+/// })
+/// ```
+/// All members may be used from any thread.
+public final class MockWebSocket: Sendable {
+    /// The request of the handshake.
+    public let request: ReceivedRequest
+
+    /// The subprotocol of the connection; `nil` if there is none.
+    public let subprotocol: String?
+
+    let channel: WebSocketChannel
+    private let connection: any ByteConnection
+
+    /// - Parameter bytes: The bytes that were received after the handshake.
+    init(
+        _ request: ReceivedRequest, _ agreement: WebSocketAgreement, over connection: any ByteConnection,
+        _ clock: TaskClock, bytes: Data
+    ) {
+        self.request = request
+        subprotocol = agreement.subprotocol
+        self.connection = connection
+        var settings = WebSocketChannel.Settings()
+        settings.protocolOptions.deflate = agreement.deflate
+        channel = WebSocketChannel(.server, over: connection, settings, clock)
+        channel.start(with: bytes)
+    }
+
+    /// Returns the next message of the client; `nil` when it has closed the connection with the
+    /// code 1000 or 1001 or without a code.
+    ///
+    /// - Throws: The error with which the connection has ended.
+    public func next() async throws -> WebSocketMessage? { try await channel.next() }
+
+    /// Sends a message, and waits while the client does not read.
+    public func send(_ message: WebSocketMessage) async throws { try await channel.send(message) }
+
+    /// Sends a text message.
+    public func send(_ text: String) async throws { try await channel.send(.text(text)) }
+
+    /// Sends bytes as they are, for example those of an invalid frame.
+    ///
+    /// Messages that were sent before may still wait to be sent.
+    public func send(raw bytes: Data) async throws { try await connection.send(bytes) }
+
+    /// Closes the connection, and waits up to 5 seconds for the client.
+    public func close(_ code: WebSocketClosure.Code = .normalClosure, reason: String = "") async throws {
+        try await channel.close(code, reason: reason)
+    }
+
+    /// Closes the connection without a Close frame.
+    public func disconnect() { channel.cancel() }
+
+    /// The code and the reason with which the client has closed the connection; `nil` without any.
+    public var closure: WebSocketClosure? { channel.closure }
+
+    /// Runs a script, and closes the connection.
+    func run(_ script: MockResponse.WebSocketScript) async {
+        var code = WebSocketClosure.Code.normalClosure
+        do { try await script(self) } catch { code = .internalError }
+        try? channel.beginClosing(code, reason: "")  // the code is valid
+    }
+}
+
+extension MockResponse {
+    /// A closure that uses the server's end of a connection.
+    public typealias WebSocketScript = @Sendable (_ socket: MockWebSocket) async throws -> Void
+
+    /// The acceptance of a handshake.
+    struct WebSocketUpgrade: Sendable {
+        let subprotocols: [String]
+        let compresses: Bool
+        let script: WebSocketScript
+    }
+
+    /// Accepts the handshake of a WebSocket connection, and runs a script on it.
+    ///
+    /// After the script, the connection is closed with the code 1000, or 1011 if the script has
+    /// thrown an error. A request that is not a valid handshake receives the status 400, 405 or 426.
+    /// ``headers`` are added to the response; ``wire`` and the body have no effect.
+    ///
+    /// - Parameters:
+    ///   - subprotocols: The supported subprotocols, in order of preference.
+    ///   - compresses: A Boolean value that indicates whether the messages are compressed if the
+    ///     client supports it (RFC 7692). Defaults to `true`.
+    ///   - script: Receives and sends the messages. Its Swift task is cancelled when the connection of
+    ///     a server has ended.
+    public static func webSocket(
+        subprotocols: [String] = [], compresses: Bool = true, _ script: @escaping WebSocketScript
+    ) -> MockResponse {
+        var response = MockResponse(statusCode: 101)
+        response.upgrade = WebSocketUpgrade(subprotocols: subprotocols, compresses: compresses, script: script)
+        return response
+    }
+
+    /// Returns the response to a handshake: an accepted one with the connection's properties, or
+    /// the refusal of an invalid request.
+    func answer(
+        to request: ReceivedRequest, _ upgrade: WebSocketUpgrade
+    ) -> (response: MockResponse, agreement: WebSocketAgreement?) {
+        do {
+            let handshake = try ServerHandshake(method: request.method.rawValue, headers: request.headers)
+            let agreement = handshake.agreement(
+                subprotocols: upgrade.subprotocols, deflate: upgrade.compresses ? DeflateParameters() : nil)
+            var response = MockResponse(statusCode: 101)
+            response.headers = handshake.fields(for: agreement).adding(headers)
+            return (response, agreement)
+        } catch {
+            var response = MockResponse(statusCode: error.status, text: "\(error)\n")
+            response.headers = response.headers.adding(ServerHandshake.fields(for: error))
+            return (response, nil)
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import Foundation
+public import WebServiceCore
+import WebSocketCodec
+
+extension WebService {
+    /// Returns the messages of a WebSocket connection that is opened again when it is lost.
+    ///
+    /// ```swift
+    /// let prices = service.webSocketMessages("/prices") { socket in
+    ///     try await socket.send("subscribe")
+    /// }
+    /// for try await message in prices { show(message) }
+    /// ```
+    /// Reading the first message opens the connection. It is opened again after a transport error,
+    /// after the server has closed it with any code, and after a handshake with one of the statuses
+    /// 408, 425, 429, 500, 502, 503 and 504, but not before the time specified by `Retry-After`. Any
+    /// other error ends the sequence. Messages of the server between two connections are lost.
+    ///
+    /// Leaving the loop and releasing the sequence closes the connection; see ``WebSocket``.
+    ///
+    /// - Parameters:
+    ///   - path: See ``webSocket(_:subprotocols:options:configuring:)``, as for the other
+    ///     parameters of a connection.
+    ///   - reconnection: The delays: as for event streams, but without a reconnection time of the
+    ///     server, and a message counts as an event. Defaults to `.reconnecting()`.
+    ///   - configure: Changes each request before it is sent.
+    ///   - onOpen: Called with each connection before its first message, for example to subscribe.
+    ///     Its errors are treated as those of the connection.
+    public func webSocketMessages(
+        _ path: String, subprotocols: [String] = [], options: WebSocket.Options = WebSocket.Options(),
+        reconnection: ServerSentEvent.Reconnection = .reconnecting(),
+        configuring configure: @escaping @Sendable (inout Request) -> Void = { _ in },
+        onOpen: @escaping @Sendable (_ socket: WebSocket) async throws -> Void = { _ in }
+    ) -> WebSocket.Messages<WebSocketMessage> {
+        let source = ReconnectingMessages(
+            reconnection, taskClock, ReconnectionWait(of: request(.GET, path: Self.httpURL(path)), in: self)
+        ) { [self] in
+            let socket = try await webSocket(path, subprotocols: subprotocols, options: options, configuring: configure)
+            try await onOpen(socket)
+            return socket
+        }
+        return WebSocket.Messages { try await source.next() }
+    }
+}
+
+/// The iteration over the messages of successive connections.
+private final class ReconnectingMessages: Sendable {
+    private struct State {
+        var socket: WebSocket?
+        /// The number of consecutive connections that ended without a message.
+        var failures = 0
+        var hasMessage = false
+        var isBusy = false
+        var isOver = false
+    }
+
+    private let reconnection: ServerSentEvent.Reconnection
+    private let clock: TaskClock
+    private let wait: ReconnectionWait
+    private let open: @Sendable () async throws -> WebSocket
+    private let state = Mutex(State())
+
+    init(
+        _ reconnection: ServerSentEvent.Reconnection, _ clock: TaskClock, _ wait: ReconnectionWait,
+        _ open: @escaping @Sendable () async throws -> WebSocket
+    ) {
+        self.reconnection = reconnection
+        self.clock = clock
+        self.wait = wait
+        self.open = open
+    }
+
+    func next() async throws -> WebSocketMessage? {
+        let isBusy = state.withLock { state in
+            defer { state.isBusy = true }
+            return state.isBusy
+        }
+        guard !isBusy else {
+            throw WebServiceError(.streamConsumed, "the messages are already being read; use one iterator at a time")
+        }
+        defer { state.withLock { $0.isBusy = false } }
+        do { return try await nextMessage() } catch {
+            state.withLock { $0.isOver = true }
+            throw error
+        }
+    }
+
+    private func nextMessage() async throws -> WebSocketMessage? {
+        try wait.begin()
+        while !state.withLock(\.isOver) {
+            var failure: (any Error)?
+            do {
+                if let message = try await socket().channel.next() {
+                    state.withLock { $0.hasMessage = true }
+                    return message
+                }
+            } catch {
+                failure = error
+            }
+            guard let delay = delay(after: failure) else {
+                if let failure { throw failure }
+                return nil
+            }
+            try await wait.sleep(for: delay)
+        }
+        return nil
+    }
+
+    private func socket() async throws -> WebSocket {
+        if let socket = state.withLock(\.socket) { return socket }
+        let socket = try await open()
+        state.withLock { $0.socket = socket }
+        return socket
+    }
+
+    /// Ends a connection.
+    ///
+    /// - Returns: The delay before the next one; `nil` if there is none.
+    private func delay(after failure: (any Error)?) -> Duration? {
+        let (failures, closed) = state.withLock { state in
+            state.failures = state.hasMessage ? 0 : state.failures + 1
+            state.hasMessage = false
+            return (state.failures, state.socket.take())
+        }
+        withExtendedLifetime(closed) {}
+        var delay: Duration?
+        // The predicate is not called for a cancellation.
+        if (failure as? URLError)?.code != .cancelled, !(failure is CancellationError) {
+            delay = reconnection.delay(
+                after: failure, isTransient: Self.isTransient(failure), failures: failures, clock: clock)
+        }
+        if delay == nil { state.withLock { $0.isOver = true } }
+        return delay
+    }
+
+    private static func isTransient(_ error: (any Error)?) -> Bool {
+        switch error {
+        case nil: true
+        case let error as WebServiceError: error.code == .webSocketClosed || error.transientStatus != nil
+        default: error is URLError
+        }
+    }
+}

@@ -1,0 +1,179 @@
+public import Foundation
+public import WebServiceCore
+import WebSocketCodec
+
+/// An open WebSocket connection (RFC 6455).
+///
+/// ```swift
+/// let socket = try await service.webSocket("/chat")
+/// try await socket.send("hello")
+/// for try await message in socket.messages { print(message) }
+/// ```
+/// ``WebServiceCore/WebService/webSocket(_:subprotocols:options:configuring:)`` opens it. All
+/// members may be used from any thread.
+///
+/// - Pings of the server are answered while messages are read or buffered.
+/// - Cancelling a Swift task that waits for a message, sends or closes ends the connection
+///   immediately, with `URLError.cancelled`. So does `WebService.cancelAll()`.
+/// - When the object and its ``Messages`` are deallocated, the connection is closed with the code
+///   1001 (going away).
+/// - The service lists the connection as a stream in flight.
+public final class WebSocket: Sendable {
+    /// The response to the handshake; its status is 101.
+    public let response: Response
+
+    /// The subprotocol that the server has selected (RFC 6455, section 1.9); `nil` if there is none.
+    public let subprotocol: String?
+
+    let channel: WebSocketChannel
+    private let encoder: any BodyEncoder & Sendable
+    private let decoder: any BodyDecoder
+
+    init(_ opened: OpenedConnection, _ stream: StreamedResponse, _ options: Options, of service: WebService) {
+        response = stream.response
+        subprotocol = opened.agreement.subprotocol
+        (encoder, decoder) = (service.encoder, service.decoder)
+        let task = opened.task
+        channel = WebSocketChannel(
+            .client, over: opened.bytes, options.settings(for: opened.agreement), service.taskClock,
+            report: stream.messageReporter
+        ) { end in  // retains the stream, whose deallocation would close the connection
+            stream.record(.webSocket, WebSocketEnd.description(of: end))
+            task.complete(end.map { _ in [:] })
+        }
+        channel.start(with: opened.rest)
+    }
+
+    deinit {
+        channel.abandon()
+    }
+
+    // MARK: Messages
+
+    /// The messages of the server.
+    ///
+    /// Each message is delivered once. A later iteration continues where the last one ended; two
+    /// at the same time throw `WebServiceError.Code.streamConsumed`. While no message is read,
+    /// messages are buffered up to ``Options/bufferSize``, and then the server is held back.
+    ///
+    /// The sequence ends when the server closes the connection with the code 1000 or 1001 or
+    /// without a code, and after ``close(_:reason:)``. It throws, after the messages that arrived
+    /// before:
+    /// - `WebServiceError.Code.webSocketClosed` after any other code (``closure``);
+    /// - `WebServiceError.Code.webSocketViolation` if the server violates the protocol;
+    /// - `WebServiceError.Code.elementTooLarge` if a message exceeds a limit of ``Options``;
+    /// - `URLError.networkConnectionLost` if the connection ends without a Close frame;
+    /// - `URLError.timedOut` if the server does not respond to a ping;
+    /// - `URLError.cancelled` after a cancellation.
+    public var messages: Messages<WebSocketMessage> {
+        Messages { [self] in try await channel.next() }
+    }
+
+    /// The decoded messages of the server.
+    ///
+    /// It ends and throws like ``messages``. A message that cannot be decoded throws
+    /// `WebServiceError.Code.decoding`; the next iteration continues with the next message.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the values.
+    ///   - decoder: Decodes the values. Defaults to `nil`: the decoder of the service.
+    public func messages<Value: Decodable & Sendable>(
+        of type: Value.Type, decoder: (any BodyDecoder)? = nil
+    ) -> Messages<Value> {
+        let decoder = decoder ?? self.decoder
+        return Messages { [self] in try await channel.next()?.decode(type, decoder: decoder) }
+    }
+
+    // MARK: Sending
+
+    /// Sends a text message.
+    ///
+    /// Returns when the message is buffered. While more than ``Options/bufferSize`` bytes wait for
+    /// the server, the method waits. The messages of concurrent calls are sent in the order of the
+    /// calls.
+    ///
+    /// - Throws: `WebServiceError.Code.webSocketClosed` if the connection is closed, or the error
+    ///   with which it has ended.
+    public func send(_ text: String) async throws { try await channel.send(.text(text)) }
+
+    /// Sends a binary message; see ``send(_:)-(String)``.
+    public func send(_ data: Data) async throws { try await channel.send(.data(data)) }
+
+    /// Sends a value as a text message, encoded as JSON or by another encoder whose output is UTF-8.
+    ///
+    /// - Parameters:
+    ///   - value: The value.
+    ///   - encoder: Encodes the value. Defaults to `nil`: the encoder of the service.
+    /// - Throws: `WebServiceError.Code.encoding` if the value cannot be encoded, and the errors of
+    ///   ``send(_:)-(String)``.
+    public func send(_ value: some Encodable, encoder: (any BodyEncoder)? = nil) async throws {
+        let text: String
+        do {
+            let bytes = try (encoder ?? self.encoder).encode(value)
+            text = String(decoding: bytes, as: UTF8.self)
+        } catch {
+            throw WebServiceError(.encoding, "\(type(of: value)) cannot be encoded as a message", underlying: error)
+        }
+        try await channel.send(.text(text))
+    }
+
+    // MARK: Closing
+
+    /// Closes the connection, and waits until the server has closed it too, at most
+    /// ``Options/closeTimeout``.
+    ///
+    /// Messages that arrive after the call are discarded. Has no effect on a closed connection.
+    ///
+    /// - Parameters:
+    ///   - code: The reason as a number. Defaults to 1000.
+    ///   - reason: The reason as text, at most 123 bytes of UTF-8. Defaults to an empty string.
+    /// - Throws: `WebServiceError.Code.encoding` if the code cannot be sent, or the reason is too
+    ///   long.
+    public func close(_ code: WebSocketClosure.Code = .normalClosure, reason: String = "") async throws {
+        try await channel.close(code, reason: reason)
+    }
+
+    /// The code and the reason with which the server has closed the connection.
+    ///
+    /// `nil` while the connection is open, and if the server has sent none.
+    public var closure: WebSocketClosure? { channel.closure }
+}
+
+extension WebSocket {
+    /// The messages of a connection, or values that are decoded from them.
+    public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
+        private let nextElement: @Sendable () async throws -> Element?
+
+        init(_ nextElement: @escaping @Sendable () async throws -> Element?) {
+            self.nextElement = nextElement
+        }
+
+        /// Returns an iterator over the messages.
+        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(nextElement: nextElement) }
+
+        /// The iterator of ``Messages``.
+        public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
+            fileprivate let nextElement: @Sendable () async throws -> Element?
+
+            /// Returns the next message; `nil` at the end.
+            public mutating func next() async throws -> Element? { try await nextElement() }
+        }
+    }
+}
+
+extension WebServiceError.Code {
+    /// A ``WebSocket`` that the server has closed with a code that indicates an error, or a message
+    /// that is sent over a closed connection.
+    public static let webSocketClosed = WebServiceError.Code("webSocketClosed")
+    /// Bytes of the server that violate the WebSocket protocol; the message names the rule.
+    public static let webSocketViolation = WebServiceError.Code("webSocketViolation")
+    /// A response to the handshake of a ``WebSocket`` that does not correspond to the request.
+    public static let webSocketHandshake = WebServiceError.Code("webSocketHandshake")
+    /// A session that cannot open a ``WebSocket``.
+    public static let webSocketUnsupported = WebServiceError.Code("webSocketUnsupported")
+}
+
+extension Timeline.Kind {
+    /// The end of a ``WebSocket``, with its code or its error.
+    public static let webSocket = Timeline.Kind("websocket")
+}
