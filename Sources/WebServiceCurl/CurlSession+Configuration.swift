@@ -37,7 +37,7 @@ extension CurlSession {
         ///
         /// They count toward no other limit. Further ones wait in first-in, first-out order. At
         /// least 1. Defaults to 512.
-        package var maximumWebSocketConnections = 512
+        public var maximumWebSocketConnections = 512
 
         /// The lifetime of an idle connection, in whole seconds. Defaults to 60 seconds.
         ///

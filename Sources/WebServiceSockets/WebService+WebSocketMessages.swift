@@ -6,9 +6,9 @@ extension WebService {
     /// Returns the messages of a WebSocket connection that is opened again when it is lost.
     ///
     /// ```swift
-    /// let prices = service.webSocketMessages("/prices") { socket in
+    /// let prices = service.webSocketMessages("/prices", onOpen: { socket in
     ///     try await socket.send("subscribe")
-    /// }
+    /// })
     /// for try await message in prices { show(message) }
     /// ```
     /// Reading the first message opens the connection. It is opened again after a transport error,

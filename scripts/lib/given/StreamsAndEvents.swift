@@ -1,2 +1,1 @@
-nonisolated(unsafe) var size = 0
 nonisolated(unsafe) var ids: [String] = []

@@ -1,0 +1,162 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceCore
+import WebServiceMocking
+import WebServiceSockets
+
+// Every snippet about WebSocket of Guide.md, Cookbook.md and the articles of WebServiceSockets, with
+// its expected behavior. `DocumentationTests` verifies that none is missing.
+
+@Suite("Snippets about WebSocket", .permit)
+struct WebSocketSnippets {
+    struct Tapping: Codable, Sendable {
+        var tap: Int
+        var beer: String
+    }
+
+    struct Price: Codable, Sendable {
+        var symbol: String
+        var cents: Int
+    }
+
+    private let mock = MockService()
+    private var service: WebService { mock.service }
+
+    @Test("A chat selects a subprotocol, receives a value, and is closed")
+    func chat() async throws {
+        let received = Collected<WebSocketMessage>()
+        mock.on(
+            .path("/chat") && .header("X-Room", "brewers"),
+            .webSocket(subprotocols: ["v1"]) { socket in
+                while let message = try await socket.next() { received.add(message) }
+            })
+        let chat = try await service.webSocket("/chat", subprotocols: ["v2", "v1"]) { request in
+            request.headers["X-Room"] = "brewers"
+        }
+        try await chat.send(Tapping(tap: 3, beer: "Lager"))
+        try await chat.close()
+        #expect(chat.subprotocol == "v1")
+        #expect(chat.closure?.code == .normalClosure)
+        #expect(try received.values.first?.decode(Tapping.self).beer == "Lager")
+    }
+
+    @Test("Messages are sent while others are received")
+    func bothDirections() async throws {
+        mock.on(
+            .GET, "/echo",
+            .webSocket { socket in
+                while let message = try await socket.next() { try await socket.send(message) }
+            })
+        let lines = ["ale", "bock"]
+        let socket = try await service.webSocket("/echo")
+        async let sending: Void = {
+            for line in lines { try await socket.send(line) }
+            try await socket.close()
+        }()
+        for try await message in socket.messages {
+            print("received \(message.byteCount) bytes")
+        }
+        try await sending
+        #expect(socket.closure?.code == .normalClosure)
+    }
+
+    @Test("The options limit the messages of the server")
+    func options() async throws {
+        mock.on(
+            .GET, "/feed",
+            .webSocket { socket in
+                try await socket.send(Data(count: 2 << 20))
+                _ = try await socket.next()
+            })
+        var options = WebSocket.Options()
+        options.maximumMessageBytes = 1 << 20
+        options.pingInterval = .seconds(10)
+        options.compresses = false
+        let socket = try await service.webSocket("/feed", options: options)
+        let error = await #expect(throws: WebServiceError.self) { for try await _ in socket.messages {} }
+        #expect(error?.code == .elementTooLarge)
+    }
+
+    @Test("A subscription is sent again with each connection")
+    func taps() async throws {
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        let service = mock.service
+        let tap = MockResponse.webSocket { socket in
+            guard try await socket.next() == .text("subscribe") else { return }
+            try await socket.send(#"{"tap": 1, "beer": "Porter"}"#)
+        }
+        mock.on(.GET, "/taps", [tap, tap, .status(404)])
+        let reader = Task(executorPreference: clock.executor) {
+            let taps = service.webSocketMessages("/taps", onOpen: { socket in try await socket.send("subscribe") })
+            for try await message in taps {
+                let tapping = try message.decode(Tapping.self)
+                print(tapping.beer)
+            }
+        }
+        await clock.advance(by: .seconds(10))
+        let error = await #expect(throws: WebServiceError.self) { try await reader.value }
+        #expect(error?.status == 404)
+        #expect(mock.receivedRequests.count == 3)
+    }
+
+    @Test("Updates are decoded, and a malformed one is skipped")
+    func updates() async throws {
+        mock.on(
+            .GET, "/prices",
+            .webSocket { socket in
+                #expect(try await socket.next()?.decode([String: [String]].self) == ["subscribe": ["ALE", "BOCK"]])
+                try await socket.send("{}")
+                try await socket.send(#"{"symbol": "ALE", "cents": 450}"#)
+                _ = try await socket.next()
+            })
+        let prices = Collected<Int>()
+        let show: (String, Int) -> Void = { _, cents in prices.add(cents) }
+        let symbols = ["ALE", "BOCK"]
+        let updates = service.webSocketMessages(
+            "/prices", reconnection: .reconnecting(maximumDelay: .seconds(10)),
+            onOpen: { socket in try await socket.send(["subscribe": symbols]) })
+        for try await message in updates {
+            guard let price = try? message.decode(Price.self) else { continue }  // not a price
+            show(price.symbol, price.cents)
+            if price.cents == 450 { break }
+        }
+        #expect(prices.values == [450])
+    }
+
+    @Test("A client is tested with a script")
+    func script() async throws {
+        let session = MockSession()
+        session.on(
+            .GET, "/prices",
+            .webSocket { socket in
+                guard try await socket.next() == .text("subscribe") else { return }
+                try await socket.send(#"{"symbol": "ALE", "cents": 450}"#)
+                try await socket.close(.policyViolation, reason: "too many subscriptions")
+            })
+        let service = WebService(baseURLString: "https://prices.test")
+        service.session = session
+
+        let socket = try await service.webSocket("/prices")
+        try await socket.send("subscribe")
+        var prices = socket.messages(of: Price.self).makeAsyncIterator()
+        #expect(try await prices.next()?.cents == 450)
+        let error = await #expect(throws: WebServiceError.self) { try await prices.next() }
+        #expect(error?.code == .webSocketClosed)
+        #expect(socket.closure?.code == .policyViolation)
+    }
+
+    @Test("A reconnection takes no real time")
+    func reconnection() async throws {
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        mock.on(.GET, "/prices", [.status(503), .webSocket { socket in try await socket.send("open") }])
+        let first = Task(executorPreference: clock.executor) {
+            try await mock.service.webSocketMessages("/prices").first { _ in true }
+        }
+        await clock.advance(by: .seconds(2))
+        #expect(try await first.value == .text("open"))
+        #expect(mock.receivedRequests.count == 2)
+    }
+}

@@ -1,5 +1,0 @@
-import WebServiceCore
-
-enum Feature: RequestTagKey {
-    static let defaultValue = "unknown"
-}
