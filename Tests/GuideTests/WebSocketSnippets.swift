@@ -66,7 +66,7 @@ struct WebSocketSnippets {
         mock.on(
             .GET, "/feed",
             .webSocket { socket in
-                try await socket.send(Data(count: 2 << 20))
+                try await socket.send(.data(Data(count: 2 << 20)))
                 _ = try await socket.next()
             })
         var options = WebSocket.Options()
