@@ -13,14 +13,15 @@ extension WebService {
     /// ```
     /// Reading the first message opens the connection. It is opened again after a transport error,
     /// after the server has closed it with any code, and after a handshake with one of the statuses
-    /// 408, 425, 429, 500, 502, 503 and 504, but not before the time specified by `Retry-After`. Any
-    /// other error ends the sequence. Messages of the server between two connections are lost.
+    /// 408, 425, 429, 500, 502, 503 and 504, but not before the time specified by `Retry-After`.
+    /// Any other error ends the sequence. Messages of the server between two connections are lost.
     ///
     /// Leaving the loop and releasing the sequence closes the connection; see ``WebSocket``.
     ///
     /// - Parameters:
-    ///   - path: See ``webSocket(_:subprotocols:options:configuring:)``, as for the other
-    ///     parameters of a connection.
+    ///   - path: The path, or an absolute URL, whose scheme may be `ws` or `wss`.
+    ///   - subprotocols: The subprotocols that the program supports, in order of preference.
+    ///   - options: The settings of each connection.
     ///   - reconnection: The delays: as for event streams, but without a reconnection time of the
     ///     server, and a message counts as an event. Defaults to `.reconnecting()`.
     ///   - configure: Changes each request before it is sent.
