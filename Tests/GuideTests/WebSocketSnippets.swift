@@ -103,25 +103,30 @@ struct WebSocketSnippets {
 
     @Test("Updates are decoded, and a malformed one is skipped")
     func updates() async throws {
-        mock.on(
-            .GET, "/prices",
-            .webSocket { socket in
-                #expect(try await socket.next()?.decode([String: [String]].self) == ["subscribe": ["ALE", "BOCK"]])
-                try await socket.send("{}")
-                try await socket.send(#"{"symbol": "ALE", "cents": 450}"#)
-                _ = try await socket.next()
-            })
-        let prices = Collected<Int>()
-        let show: (String, Int) -> Void = { _, cents in prices.add(cents) }
-        let symbols = ["ALE", "BOCK"]
-        let updates = service.webSocketMessages(
-            "/prices", reconnection: .reconnecting(maximumDelay: .seconds(10)),
-            onOpen: { socket in try await socket.send(["subscribe": symbols]) })
-        for try await message in updates {
-            guard let price = try? message.decode(Price.self) else { continue }  // not a price
-            show(price.symbol, price.cents)
-            if price.cents == 450 { break }
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        let service = mock.service
+        let updates = MockResponse.webSocket { socket in
+            guard try await socket.next()?.decode() == ["subscribe": ["ALE", "BOCK"]] else { return }
+            try await socket.send("{}")
+            try await socket.send(#"{"symbol": "ALE", "cents": 450}"#)
         }
+        mock.on(.GET, "/prices", [updates, .status(404)])
+        let prices = Collected<Int>()
+        let show: @Sendable (String, Int) -> Void = { _, cents in prices.add(cents) }
+        let symbols = ["ALE", "BOCK"]
+        let reader = Task(executorPreference: clock.executor) {
+            let updates = service.webSocketMessages(
+                "/prices", reconnection: .reconnecting(maximumDelay: .seconds(10)),
+                onOpen: { socket in try await socket.send(["subscribe": symbols]) })
+            for try await message in updates {
+                guard let price = try? message.decode(Price.self) else { continue }  // not a price
+                show(price.symbol, price.cents)
+            }
+        }
+        await clock.advance(by: .seconds(2))
+        let error = await #expect(throws: WebServiceError.self) { try await reader.value }
+        #expect(error?.status == 404)
         #expect(prices.values == [450])
     }
 
