@@ -152,7 +152,7 @@ final class HandshakeTask: StreamTask {
             case .interim(let head): try receiver.didReceive(interim: head)
             case .head(let head):
                 guard !(200..<300).contains(head.status) else {
-                    throw failure(request, head, "the server has not changed the protocol: its status is \(head.status)")
+                    throw failure(request, head, "the status is \(head.status), so the protocol has not changed")
                 }
                 guard head.status == 101 else {
                     try receiver.didReceive(head, length: nil, decoder: nil)

@@ -18,9 +18,10 @@ extension WebService {
     ///   - options: The settings of the connection.
     ///   - configure: Changes the request before it is sent. Defaults to no changes.
     /// - Returns: The connection, after the handshake.
-    /// - Throws: `WebServiceError.Code.unacceptableStatus`, with the response and up to 1 MiB of its
-    ///   body, if the server refuses the handshake; `WebServiceError.Code.webSocketHandshake` if
-    ///   the response does not correspond to the request;
+    /// - Throws: `WebServiceError.Code.unacceptableStatus`, with the response and up to 1 MiB of
+    ///   its body, if the server refuses the handshake;
+    ///   `WebServiceError.Code.webSocketHandshake` if the response does not correspond to the
+    ///   request;
     ///   `WebServiceError.Code.webSocketUnsupported` for another session; and the errors of a
     ///   request.
     public func webSocket(
@@ -31,8 +32,9 @@ extension WebService {
         configure(&request)
         let opened = Mutex<OpenedConnection?>(nil)
         let task = upgrade(request) { [taskClock] session in
-            HandshakeSession(base: session, clock: taskClock, subprotocols: subprotocols, compresses: options.compresses)
-            { connection in opened.withLock { $0 = connection } }
+            HandshakeSession(
+                base: session, clock: taskClock, subprotocols: subprotocols, compresses: options.compresses
+            ) { connection in opened.withLock { $0 = connection } }
         }
         let stream = try await task.value
         guard let connection = opened.withLock({ $0.take() }) else { throw URLError(.unknown) }  // unreachable

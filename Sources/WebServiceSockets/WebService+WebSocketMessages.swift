@@ -6,9 +6,9 @@ extension WebService {
     /// Returns the messages of a WebSocket connection that is opened again when it is lost.
     ///
     /// ```swift
-    /// let prices = service.webSocketMessages("/prices", onOpen: { socket in
+    /// let prices = service.webSocketMessages("/prices") { socket in
     ///     try await socket.send("subscribe")
-    /// })
+    /// }
     /// for try await message in prices { show(message) }
     /// ```
     /// Reading the first message opens the connection. It is opened again after a transport error,
@@ -24,18 +24,17 @@ extension WebService {
     ///   - options: The settings of each connection.
     ///   - reconnection: The delays: as for event streams, but without a reconnection time of the
     ///     server, and a message counts as an event. Defaults to `.reconnecting()`.
-    ///   - configure: Changes each request before it is sent.
     ///   - onOpen: Called with each connection before its first message, for example to subscribe.
     ///     Its errors are treated as those of the connection.
+    ///   - configure: Changes each request before it is sent.
     public func webSocketMessages(
         _ path: String, subprotocols: [String] = [], options: WebSocket.Options = WebSocket.Options(),
         reconnection: ServerSentEvent.Reconnection = .reconnecting(),
-        configuring configure: @escaping @Sendable (inout Request) -> Void = { _ in },
-        onOpen: @escaping @Sendable (_ socket: WebSocket) async throws -> Void = { _ in }
+        onOpen: @escaping @Sendable (_ socket: WebSocket) async throws -> Void = { _ in },
+        configuring configure: @escaping @Sendable (inout Request) -> Void = { _ in }
     ) -> WebSocket.Messages<WebSocketMessage> {
-        let source = ReconnectingMessages(
-            reconnection, taskClock, ReconnectionWait(of: request(.GET, path: Self.httpURL(path)), in: self)
-        ) { [self] in
+        let wait = ReconnectionWait(of: request(.GET, path: Self.httpURL(path)), in: self)
+        let source = ReconnectingMessages(reconnection, clock: taskClock, wait: wait) { [self] in
             let socket = try await webSocket(path, subprotocols: subprotocols, options: options, configuring: configure)
             try await onOpen(socket)
             return socket
@@ -62,8 +61,8 @@ private final class ReconnectingMessages: Sendable {
     private let state = Mutex(State())
 
     init(
-        _ reconnection: ServerSentEvent.Reconnection, _ clock: TaskClock, _ wait: ReconnectionWait,
-        _ open: @escaping @Sendable () async throws -> WebSocket
+        _ reconnection: ServerSentEvent.Reconnection, clock: TaskClock, wait: ReconnectionWait,
+        open: @escaping @Sendable () async throws -> WebSocket
     ) {
         self.reconnection = reconnection
         self.clock = clock

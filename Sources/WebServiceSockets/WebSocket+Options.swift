@@ -4,7 +4,8 @@ import WebSocketCodec
 extension WebSocket {
     /// The settings of a connection.
     public struct Options: Sendable, Hashable {
-        /// The maximum size of a received message in bytes, after decompression. Defaults to 16 MiB.
+        /// The maximum size of a received message in bytes, after decompression. Defaults to 16
+        /// MiB.
         public var maximumMessageBytes = 16 << 20
         /// The maximum number of frames of a received message. Defaults to 262,144.
         public var maximumFragmentCount = 1 << 18

@@ -22,7 +22,8 @@ public final class WebSocket: Sendable {
     /// The response to the handshake; its status is 101.
     public let response: Response
 
-    /// The subprotocol that the server has selected (RFC 6455, section 1.9); `nil` if there is none.
+    /// The subprotocol that the server has selected (RFC 6455, section 1.9); `nil` if there is
+    /// none.
     public let subprotocol: String?
 
     let channel: WebSocketChannel
@@ -59,7 +60,8 @@ public final class WebSocket: Sendable {
     /// The sequence ends when the server closes the connection with the code 1000 or 1001 or
     /// without a code, and after ``close(_:reason:)``. It throws, after the messages that arrived
     /// before:
-    /// - `WebServiceError.Code.webSocketClosed` after any other code (``closure``);
+    /// - `WebServiceError.Code.webSocketClosed` after any other code, with the ``closure`` as
+    ///   underlying error;
     /// - `WebServiceError.Code.webSocketViolation` if the server violates the protocol;
     /// - `WebServiceError.Code.elementTooLarge` if a message exceeds a limit of ``Options``;
     /// - `URLError.networkConnectionLost` if the connection ends without a Close frame;
@@ -99,7 +101,8 @@ public final class WebSocket: Sendable {
     /// Sends a binary message; see ``send(_:)-(String)``.
     public func send(_ data: Data) async throws { try await channel.send(.data(data)) }
 
-    /// Sends a value as a text message, encoded as JSON or by another encoder whose output is UTF-8.
+    /// Sends a value as a text message, encoded as JSON or by another encoder whose output is
+    /// UTF-8.
     ///
     /// - Parameters:
     ///   - value: The value.

@@ -10,7 +10,8 @@ struct Order: Codable, Hashable, Sendable {
     var name: String
 }
 
-@Suite("WebSocket", .permit) struct WebSocketTests {
+@Suite("WebSocket", .permit)
+struct WebSocketTests {
     @Test("Messages of every kind arrive unchanged", arguments: SocketTransport.allCases)
     func echo(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
@@ -35,9 +36,11 @@ struct Order: Codable, Hashable, Sendable {
     @Test("The server selects a subprotocol", arguments: SocketTransport.allCases)
     func subprotocol(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
-        stubs.on(.GET, "/chat", .webSocket(subprotocols: ["v2", "v1"]) { socket in
-            try await socket.send(socket.request.headers["Sec-WebSocket-Protocol"] ?? "")
-        })
+        stubs.on(
+            .GET, "/chat",
+            .webSocket(subprotocols: ["v2", "v1"]) { socket in
+                try await socket.send(socket.request.headers["Sec-WebSocket-Protocol"] ?? "")
+            })
         let socket = try await service.webSocket("/chat", subprotocols: ["v1", "v3"])
         #expect(socket.subprotocol == "v1")
         #expect(socket.response.status == 101)
@@ -57,10 +60,12 @@ struct Order: Codable, Hashable, Sendable {
     @Test("The server closes the connection with a code and a reason", arguments: SocketTransport.allCases)
     func closedByServer(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
-        stubs.on(.GET, "/chat", .webSocket { socket in
-            try await socket.send("last")
-            try await socket.close(.policyViolation, reason: "too loud")
-        })
+        stubs.on(
+            .GET, "/chat",
+            .webSocket { socket in
+                try await socket.send("last")
+                try await socket.close(.policyViolation, reason: "too loud")
+            })
         let socket = try await service.webSocket("/chat")
         var messages = socket.messages.makeAsyncIterator()
         #expect(try await messages.next() == .text("last"))
@@ -74,34 +79,16 @@ struct Order: Codable, Hashable, Sendable {
     @Test("The loss of the connection is an error", arguments: SocketTransport.allCases)
     func lost(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
-        stubs.on(.GET, "/chat", .webSocket { socket in
-            _ = try await socket.next()
-            socket.disconnect()
-        })
+        stubs.on(
+            .GET, "/chat",
+            .webSocket { socket in
+                _ = try await socket.next()
+                socket.disconnect()
+            })
         let socket = try await service.webSocket("/chat")
         try await socket.send("go")
         let error = await failure { for try await _ in socket.messages {} }
         #expect(urlCode(error) == .networkConnectionLost)
-    }
-
-    @Test("Cancelling the reader ends the connection", arguments: SocketTransport.allCases)
-    func cancelled(_ transport: SocketTransport) async throws {
-        let (service, stubs) = try transport.make()
-        let ends = Collected<Bool>()
-        stubs.on(.GET, "/chat", .webSocket { socket in
-            do { while try await socket.next() != nil {} } catch {}
-            ends.add(true)
-        })
-        let socket = try await service.webSocket("/chat")
-        let reader = Task { await failure { for try await _ in socket.messages {} } }
-        await eventually { service.exchanges.count == 1 }
-        let start = ContinuousClock.now
-        reader.cancel()
-        let error = await reader.value
-        #expect(ContinuousClock.now - start < .milliseconds(100))
-        #expect(urlCode(error) == .cancelled)
-        await eventually { ends.values == [true] }
-        await eventually { service.exchanges.isEmpty }
     }
 
     @Test("`cancelAll` ends connections", arguments: SocketTransport.allCases)
@@ -118,10 +105,12 @@ struct Order: Codable, Hashable, Sendable {
     func released(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         let closures = Collected<WebSocketClosure?>()
-        stubs.on(.GET, "/chat", .webSocket { socket in
-            while try await socket.next() != nil {}
-            closures.add(socket.closure)
-        })
+        stubs.on(
+            .GET, "/chat",
+            .webSocket { socket in
+                while try await socket.next() != nil {}
+                closures.add(socket.closure)
+            })
         do {
             let socket = try await service.webSocket("/chat")
             try await socket.send("hello")

@@ -86,7 +86,9 @@ struct ClosingTests {
     @Test("Codes that cannot be sent are refused", arguments: [0, 999, 1004, 1005, 1006, 1015, 1016, 2999, 5000])
     func invalidCode(code: UInt16) {
         let endpoint = Endpoint(.client)
-        #expect(throws: WebSocketSendError.invalidCloseCode) { try endpoint.close(WebSocketClosure.Code(rawValue: code)) }
+        #expect(throws: WebSocketSendError.invalidCloseCode) {
+            try endpoint.close(WebSocketClosure.Code(rawValue: code))
+        }
         #expect(endpoint.phase == .open)
     }
 

@@ -8,9 +8,8 @@ public import FoundationNetworking
 ///
 /// The reply is set at the end of a whole body, whose size is limited, or at the head of a streamed
 /// one, which is then read in parts, with back-pressure (`ResponseReceiver+Reading.swift`). Only a
-/// response whose status is 200 to 299, or 101 (`WebService.upgrade(_:over:)`), is streamed. Only the
-/// first reply has an effect, and a
-/// missing reply delays no caller.
+/// response with a status from 200 to 299, or 101 (`WebService.upgrade`), is streamed. Only the
+/// first reply has an effect, and a missing reply delays no caller.
 package final class ResponseReceiver: BodyReceiver {
     package typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
     package typealias Progress = @Sendable (TransferProgress) -> Void

@@ -77,7 +77,8 @@ struct EventConnection: ElementSource {
                 hasEvent = false
                 guard
                     let delay = reconnection.delay(
-                        after: error, isTransient: isTransient, failures: failures, reconnectionTime, clock: service.clock)
+                        after: error, isTransient: isTransient, failures: failures, reconnectionTime,
+                        clock: service.clock)
                 else {
                     end()
                     if terminator != nil, isTransient { throw Self.endedEarly(error, request) }

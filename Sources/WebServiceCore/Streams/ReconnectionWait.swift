@@ -19,10 +19,6 @@ package final class ReconnectionWait: InFlightWork {
         self.didEnd = didEnd
     }
 
-    package convenience init(of request: Request, in service: WebService) {
-        self.init(service.core, request) {}
-    }
-
     deinit {
         didEnd()
         if state.withLock(\.hasBegun) { service.end(workID) }

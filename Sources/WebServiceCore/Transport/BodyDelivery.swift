@@ -34,7 +34,7 @@ package final class BodyDelivery: Sendable {
         /// The number of buffered bytes.
         var waiting = 0
         var isDelivering = false
-        /// The producer, while it waits for space in the buffer.
+        /// The producer, while it waits for the delivery of all parts.
         var producer: CheckedContinuation<Void, Never>?
         var isPaused = false
         /// A Boolean value that indicates whether ``receiveMore()`` was called during a delivery.
@@ -178,22 +178,21 @@ package final class BodyDelivery: Sendable {
         if abortion.delivers { deliver() }
     }
 
-    /// Waits while the receiver is paused. Called by one task at a time.
+    /// Waits until all parts are delivered or the exchange has ended. Called by one task at a time.
     package func room() async {
         await withCheckedContinuation { continuation in
-            let isPaused = state.withLock { state in
-                if state.isPaused { state.producer = continuation }
-                return state.isPaused
+            let waits = state.withLock { state in
+                let waits = (state.isPaused || state.isDelivering) && !state.isAborted
+                if waits { state.producer = continuation }
+                return waits
             }
-            if !isPaused { continuation.resume() }
+            if !waits { continuation.resume() }
         }
     }
 
     /// Continues a paused delivery on another thread.
     package func receiveMore() {
-        let (continues, producer) = state.withLock { ($0.receiveMore(), $0.producer.take()) }
-        producer?.resume()
-        if continues { clock.async { self.deliver() } }
+        if state.withLock({ $0.receiveMore() }) { clock.async { self.deliver() } }
     }
 
     // MARK: Delivery
@@ -218,7 +217,13 @@ package final class BodyDelivery: Sendable {
     }
 
     private func deliver() {
-        while let part = state.withLock({ $0.next() }) {
+        while true {
+            let (part, producer) = state.withLock { state in
+                let part = state.next()
+                return (part, part == nil ? state.producer.take() : nil)
+            }
+            producer?.resume()
+            guard let part else { return }
             do {
                 if let rest = try deliver(part), state.withLock({ $0.pause(at: rest) }) { return }
             } catch {

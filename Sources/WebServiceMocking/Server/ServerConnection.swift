@@ -63,11 +63,11 @@ struct ServerConnection: Sendable {
                 if let ending = ending(afterBodyBytes: request.body.count) { return ending }
                 var response = respond(request) { !socket.isDisconnected }
                 if let upgrade = response.upgrade {
-                    let (answer, agreement) = response.answer(to: request, upgrade)
+                    let (result, agreement) = response.handshakeResponse(to: request, upgrade)
                     if let agreement {
-                        return serve(request, agreement, upgrade, with: answer, after: parser.rest)
+                        return serve(request, agreement, upgrade, with: result, after: parser.rest)
                     }
-                    response = answer
+                    response = result
                 }
                 let ending = send(response, to: request.head)
                 if ending == .silence { while socket.receive(into: &buffer) > 0 {} }

@@ -22,11 +22,19 @@ final class MemoryConnection: ByteConnection {
     var metrics: TransportMetrics { TransportMetrics(total: .zero) }
 
     func receive() async throws -> Data {
-        try await withTaskCancellationHandler { try await incoming.receive() } onCancel: { close() }
+        try await withTaskCancellationHandler {
+            try await incoming.receive()
+        } onCancel: {
+            close()
+        }
     }
 
     func send(_ bytes: Data) async throws {
-        try await withTaskCancellationHandler { try await outgoing.send(bytes) } onCancel: { close() }
+        try await withTaskCancellationHandler {
+            try await outgoing.send(bytes)
+        } onCancel: {
+            close()
+        }
     }
 
     func close() {
@@ -81,10 +89,10 @@ private final class MemoryPipe: Sendable {
         }
     }
 
-    func end() { try? change { $0.isOver = true } }
+    func end() { change { $0.isOver = true } }
 
     func close() {
-        try? change { state in
+        change { state in
             state.isClosed = true
             (state.pieces, state.count) = (Queue(), 0)
         }
@@ -104,7 +112,7 @@ private final class MemoryPipe: Sendable {
         }
     }
 
-    private func change(_ body: (inout State) throws -> Void) throws {
+    private func change(_ body: (inout State) throws -> Void) rethrows {
         let waiters = try state.withLock { state in
             try body(&state)
             defer { state.waiters = [] }

@@ -27,9 +27,9 @@ extension MemoryConnection {
                 case .request(let received):
                     let request = ReceivedRequest(head: received.head, body: received.body, origin: origin)
                     guard let upgrade = response.upgrade else { return try await send(response, to: request) }
-                    let (answer, agreement) = response.answer(to: request, upgrade)
-                    guard let agreement else { return try await send(answer, to: request) }
-                    try await send(answer.message(to: request.head).bytes)
+                    let (result, agreement) = response.handshakeResponse(to: request, upgrade)
+                    guard let agreement else { return try await send(result, to: request) }
+                    try await send(result.message(to: request.head).bytes)
                     return await MockWebSocket(request, agreement, over: self, clock, bytes: parser.rest)
                         .run(upgrade.script)
                 case .violation, .continueExpected: return close()

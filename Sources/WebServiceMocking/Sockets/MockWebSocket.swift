@@ -46,6 +46,14 @@ public final class MockWebSocket: Sendable {
     /// Sends a text message.
     public func send(_ text: String) async throws { try await channel.send(.text(text)) }
 
+    /// Sends a binary message.
+    public func send(_ data: Data) async throws { try await channel.send(.data(data)) }
+
+    /// Sends a value as a text message, encoded as JSON.
+    public func send(_ value: some Encodable) async throws {
+        try await channel.send(.text(String(decoding: try JSONEncoder().encode(value), as: UTF8.self)))
+    }
+
     /// Sends bytes as they are, for example those of an invalid frame.
     ///
     /// Messages that were sent before may still wait to be sent.
@@ -84,15 +92,16 @@ extension MockResponse {
     /// Accepts the handshake of a WebSocket connection, and runs a script on it.
     ///
     /// After the script, the connection is closed with the code 1000, or 1011 if the script has
-    /// thrown an error. A request that is not a valid handshake receives the status 400, 405 or 426.
+    /// thrown an error. A request that is not a valid handshake receives the status 400, 405 or
+    /// 426.
     /// ``headers`` are added to the response; ``wire`` and the body have no effect.
     ///
     /// - Parameters:
     ///   - subprotocols: The supported subprotocols, in order of preference.
     ///   - compresses: A Boolean value that indicates whether the messages are compressed if the
     ///     client supports it (RFC 7692). Defaults to `true`.
-    ///   - script: Receives and sends the messages. Its Swift task is cancelled when the connection of
-    ///     a server has ended.
+    ///   - script: Receives and sends the messages. Its Swift task is cancelled when the connection
+    ///     of a server has ended.
     public static func webSocket(
         subprotocols: [String] = [], compresses: Bool = true, _ script: @escaping WebSocketScript
     ) -> MockResponse {
@@ -103,7 +112,7 @@ extension MockResponse {
 
     /// Returns the response to a handshake: an accepted one with the connection's properties, or
     /// the refusal of an invalid request.
-    func answer(
+    func handshakeResponse(
         to request: ReceivedRequest, _ upgrade: WebSocketUpgrade
     ) -> (response: MockResponse, agreement: WebSocketAgreement?) {
         do {

@@ -12,7 +12,7 @@ package enum WebSocketEnd {
     static func result(of closure: WebSocketClosure?) -> Result<WebSocketMessage?, any Error> {
         switch closure?.code {
         case nil, .normalClosure, .goingAway: .success(nil)
-        case let code?: .failure(closed(by: code, closure?.reason ?? ""))
+        case _?: .failure(closed(by: closure))
         }
     }
 
@@ -20,7 +20,7 @@ package enum WebSocketEnd {
     static func closed(_ end: Result<WebSocketClosure?, any Error>?) -> any Error {
         switch end {
         case .failure(let error): error
-        case .success(let closure?): closed(by: closure.code, closure.reason)
+        case .success(let closure?): closed(by: closure)
         case .success(nil), nil: WebServiceError(closedCode, "the connection is closed; open another one")
         }
     }
@@ -33,10 +33,11 @@ package enum WebSocketEnd {
         }
     }
 
-    private static func closed(by code: WebSocketClosure.Code, _ reason: String) -> WebServiceError {
-        let reason = reason.isEmpty ? "" : ": \(reason.escapingControls)"
-        return WebServiceError(
-            closedCode, "the peer has closed the connection with the code \(code.rawValue)\(reason)")
+    /// - Parameter closure: The Close frame of the peer. Its reason may be private, so the message
+    ///   does not contain it.
+    private static func closed(by closure: WebSocketClosure?) -> WebServiceError {
+        let code = closure.map { " with the code \($0.code.rawValue)" } ?? ""
+        return WebServiceError(closedCode, "the peer has closed the connection\(code)", underlying: closure)
     }
 }
 

@@ -61,9 +61,8 @@ package struct HandshakeResponse {
             switch phase {
             case .head:
                 guard let head = try nextHead() else { return nil }
-                if head.status == 101 { phase = .over } else if head.status < 200 { return .interim(head) } else {
-                    phase = try Self.body(of: head)
-                }
+                if head.status != 101, head.status < 200 { return .interim(head) }
+                phase = head.status == 101 ? .over : try Self.body(of: head)
                 return .head(head)
             case .body(let count):
                 if count == 0 { phase = .over; return .end }
@@ -152,14 +151,13 @@ package struct HandshakeResponse {
         scanned = end.map { $0 + 1 } ?? bytes.count
         guard scanned - position <= limit else { throw Self.malformed("its head or a line is too long") }
         guard let end else { return nil }
-        var line = bytes[position..<end]
-        if line.last == 0x0D { line.removeLast() }
+        let line = bytes[position..<end]
         position = end + 1
-        return line
+        return line.last == 0x0D ? line.dropLast() : line
     }
 
     private static func malformed(_ reason: String) -> URLError {
-        URLError(
-            .badServerResponse, userInfo: [NSLocalizedDescriptionKey: "the response to the handshake is malformed: \(reason)"])
+        let message = "the response to the handshake is malformed: \(reason)"
+        return URLError(.badServerResponse, userInfo: [NSLocalizedDescriptionKey: message])
     }
 }

@@ -109,6 +109,23 @@ struct MockChunksTests {
         func makeAsyncIterator() -> AsyncIterator { AsyncIterator(ended, isSilent: isSilent) }
     }
 
+    @Test("The sequence is never far ahead of a reader that continues after each pause", .covers("S-02"))
+    func distance() async throws {
+        let (produced, size) = (Count(), 16 << 10)
+        let session = MockSession()
+        session.on(.GET, "/") { _ in
+            MockResponse(statusCode: 200, chunks: Self.counting(produced, to: 3_000, size: size))
+        }
+        let service = WebService("http://a.test", session: session)
+        var (taken, distance) = (0, 0)
+        for try await chunk in try await service.GET("/").stream(bufferSize: size).value.body {
+            distance = max(distance, produced.value - taken)
+            taken += chunk.count / size
+        }
+        #expect(taken == 3_000)
+        #expect(distance <= 8)
+    }
+
     @Test("Leaving the loop, and cancelling the task, cancels the sequence", .covers("S-06"), arguments: [true, false])
     func cancelling(isLoop: Bool) async throws {
         let ended = Count()

@@ -33,6 +33,12 @@ extension StreamedResponse {
     package func record(_ kind: Timeline.Kind, _ detail: String) { body.context?.record(kind, detail) }
 }
 
+extension ReconnectionWait {
+    package convenience init(of request: Request, in service: WebService) {
+        self.init(service.core, request) {}
+    }
+}
+
 /// The core of a service, with another session.
 private final class SubstitutedSession: PipelineSource {
     private let core: ServiceCore

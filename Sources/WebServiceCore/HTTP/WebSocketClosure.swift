@@ -1,6 +1,9 @@
 /// The content of a Close frame: the reason why an endpoint closes a WebSocket connection (RFC
 /// 6455, section 5.5.1).
-public struct WebSocketClosure: Sendable, Hashable {
+///
+/// It is the ``WebServiceError/underlying`` error of a connection that was closed with a code that
+/// indicates an error.
+public struct WebSocketClosure: Error, Sendable, Hashable {
     /// The reason as a number.
     public var code: Code
     /// The reason as text, which is not for the user; usually empty.

@@ -1,0 +1,88 @@
+import Foundation
+import WebServiceCore
+
+extension WebSocketChannel {
+    struct State: ~Copyable {
+        var machine: WebSocketStateMachine
+
+        // Receiving
+        var messages = Queue<WebSocketMessage>()
+        /// The size of the messages, in bytes.
+        var messageBytes = 0
+        /// The caller of ``next()``.
+        var reader: Waiter?
+        /// The task that receives, while it waits for a reader.
+        var receiver: Waiter?
+        /// A Boolean value that indicates whether bytes were received after the last ping.
+        var isAlive = true
+
+        // Sending
+        var isSending = false
+        /// The callers of ``send(_:)`` that wait until the peer reads.
+        var senders: [Waiter] = []
+
+        // End
+        /// A Boolean value that indicates whether this endpoint closes the connection. Further
+        /// messages are discarded.
+        var isClosing = false
+        /// The end of the messages; `nil` while the connection is open.
+        var end: Result<WebSocketClosure?, any Error>?
+        /// The callers of ``close(_:reason:)``.
+        var closers: [Waiter] = []
+        var alarm: Alarm?
+    }
+
+    /// What the caller of a transition does outside the lock.
+    struct Outcome {
+        var reader: Waiter?
+        var receiver: Waiter?
+        var end: Ending?
+        var isFull = false
+        var starts = false
+    }
+
+    /// What the end of the messages requires.
+    struct Ending {
+        let result: Result<WebSocketClosure?, any Error>
+        let waiters: [Waiter]
+        let alarm: Alarm?
+        /// A Boolean value that indicates whether the byte connection is still open.
+        let lingers: Bool
+    }
+}
+
+extension WebSocketChannel.State {
+    /// - Returns: Whether the caller must start to send.
+    mutating func startSending() -> Bool {
+        guard !isSending, machine.outputCount > 0 else { return false }
+        isSending = true
+        return true
+    }
+
+    /// - Returns: The bytes to send, the senders that continue, and, if there are no bytes, whether
+    ///   the byte connection is closed.
+    mutating func takeOutput(_ bufferSize: Int) -> (Data?, [WebSocketChannel.Waiter], Bool) {
+        let bytes = machine.takeOutput()
+        isSending = bytes != nil
+        var resumed: [WebSocketChannel.Waiter] = []
+        if machine.outputCount < bufferSize { swap(&resumed, &senders) }
+        let isLast =
+            switch machine.phase {
+            case .open, .closing: false
+            case .closed: machine.role == .server
+            case .failed: true
+            }
+        return (bytes, resumed, isLast)
+    }
+
+    /// Sets the end of the messages, unless there is one.
+    mutating func end(_ result: Result<WebSocketClosure?, any Error>) -> WebSocketChannel.Ending? {
+        guard end == nil else { return nil }
+        end = result
+        let waiters = [reader.take(), receiver.take()].compactMap(\.self) + senders + closers
+        (senders, closers) = ([], [])
+        defer { alarm = nil }
+        return WebSocketChannel.Ending(
+            result: result, waiters: waiters, alarm: alarm, lingers: machine.phase == .closed)
+    }
+}
