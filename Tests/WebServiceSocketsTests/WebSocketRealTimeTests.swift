@@ -7,7 +7,7 @@ import WebServiceSockets
 
 @Suite("WebSocket: cancellation in real time", .exclusive)
 struct WebSocketRealTimeTests {
-    @Test("Cancelling the reader ends the connection", arguments: SocketTransport.allCases)
+    @Test("Cancelling the reader ends the connection", .covers("W-10"), arguments: SocketTransport.allCases)
     func cancelled(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         let ends = Collected<Bool>()

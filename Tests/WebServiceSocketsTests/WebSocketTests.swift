@@ -12,7 +12,7 @@ struct Order: Codable, Hashable, Sendable {
 
 @Suite("WebSocket", .permit)
 struct WebSocketTests {
-    @Test("Messages of every kind arrive unchanged", arguments: SocketTransport.allCases)
+    @Test("Messages of every kind arrive unchanged", .covers("W-03"), arguments: SocketTransport.allCases)
     func echo(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         stubs.on(.GET, "/echo", .echo)
@@ -33,7 +33,7 @@ struct WebSocketTests {
         #expect(socket.closure == WebSocketClosure(.normalClosure))
     }
 
-    @Test("The server selects a subprotocol", arguments: SocketTransport.allCases)
+    @Test("The server selects a subprotocol", .covers("W-01"), arguments: SocketTransport.allCases)
     func subprotocol(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         stubs.on(
@@ -47,7 +47,9 @@ struct WebSocketTests {
         #expect(try await socket.messages.first { _ in true } == .text("v1, v3"))
     }
 
-    @Test("A refused handshake is an error with the status and the body", arguments: SocketTransport.allCases)
+    @Test(
+        "A refused handshake is an error with the status and the body", .covers("W-02"),
+        arguments: SocketTransport.allCases)
     func refused(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         stubs.on(.GET, "/chat", MockResponse(statusCode: 403, data: Data("not you".utf8)))
@@ -57,7 +59,9 @@ struct WebSocketTests {
         #expect((error as? WebServiceError)?.body == Data("not you".utf8))
     }
 
-    @Test("The server closes the connection with a code and a reason", arguments: SocketTransport.allCases)
+    @Test(
+        "The server closes the connection with a code and a reason", .covers("W-09"),
+        arguments: SocketTransport.allCases)
     func closedByServer(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         stubs.on(
@@ -76,7 +80,7 @@ struct WebSocketTests {
         #expect(code(sending) == .webSocketClosed)
     }
 
-    @Test("The loss of the connection is an error", arguments: SocketTransport.allCases)
+    @Test("The loss of the connection is an error", .covers("W-09"), arguments: SocketTransport.allCases)
     func lost(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         stubs.on(
@@ -91,7 +95,7 @@ struct WebSocketTests {
         #expect(urlCode(error) == .networkConnectionLost)
     }
 
-    @Test("`cancelAll` ends connections", arguments: SocketTransport.allCases)
+    @Test("`cancelAll` ends connections", .covers("W-10"), arguments: SocketTransport.allCases)
     func cancelAll(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         stubs.on(.GET, "/echo", .echo)
@@ -101,7 +105,7 @@ struct WebSocketTests {
         #expect(urlCode(error) == .cancelled)
     }
 
-    @Test("Releasing the connection closes it with the code 1001", arguments: SocketTransport.allCases)
+    @Test("Releasing the connection closes it with the code 1001", .covers("W-10"), arguments: SocketTransport.allCases)
     func released(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         let closures = Collected<WebSocketClosure?>()
@@ -118,7 +122,7 @@ struct WebSocketTests {
         await eventually { closures.values == [WebSocketClosure(.goingAway)] }
     }
 
-    @Test("A server that does not answer the Close frame delays `close` by the timeout only")
+    @Test("A server that does not answer the Close frame delays `close` by the timeout only", .covers("W-09"))
     func closeTimeout() async throws {
         let clock = TestClock()
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)
