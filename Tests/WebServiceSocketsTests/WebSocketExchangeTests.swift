@@ -75,7 +75,8 @@ struct WebSocketExchangeTests {
                 for sender in 0..<50 {
                     group.addTask {
                         for number in 0..<20 {
-                            try? await socket.send("\(sender) \(number) " + String(repeating: "x", count: 1_000))  // counted below
+                            let text = "\(sender) \(number) " + String(repeating: "x", count: 1_000)
+                            try? await socket.send(text)  // the reader counts the messages
                         }
                     }
                 }
