@@ -630,8 +630,9 @@ struct CookbookSnippets {
     func idempotency() async throws {
         mock.on(.POST, "/payments", [.status(503), .status(200)])
         service.interceptors = [.retry()]
+        let key = UUID().uuidString  // one key for each action of the user
         let payment = service.POST("/payments").setJSON(["amount": 5])
-            .setHeaderValue(UUID().uuidString, forName: "Idempotency-Key")
+            .setHeaderValue(key, forName: "Idempotency-Key")
         try await payment.empty().value
         #expect(mock.receivedRequests.count == 2)
         #expect(Set(mock.receivedRequests.map { $0.headers["Idempotency-Key"] }).count == 1)
