@@ -71,7 +71,8 @@ final class ChannelDriver {
         if first.end == nil { closing = handle.engine.tlsClosing.watch(handle.easy) }
         channel.didOpen(handle.openingMetrics(for: channel.request))
         try deliver(first)
-        if first.isPartial { try receive() }
+        // If no call waits, the channel stores these bytes and accepts no more.
+        if isReading, first.isPartial { try receive() }
         return true
     }
 

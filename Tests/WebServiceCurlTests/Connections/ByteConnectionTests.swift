@@ -55,6 +55,19 @@ struct ByteConnectionTests {
         #expect(metrics.total > .zero)
     }
 
+    @Test("Bytes that arrive before the first call are not lost")
+    func earlyBytes() async throws {
+        let peer = try BytePeer { $0.send([UInt8](repeating: 7, count: 512 << 10)) }
+        var counts: Set<Int> = []
+        for _ in 0..<200 {
+            let connection = try await session.connect(port: peer.port)
+            for _ in 0..<20 { await Task.yield() }
+            counts.insert(try await connection.receiveAll().count)
+        }
+        #expect(counts == [512 << 10])
+        withExtendedLifetime(peer) {}
+    }
+
     @Test("One call receives at most 64 KiB")
     func pieces() async throws {
         let peer = try BytePeer { connection in
