@@ -1,5 +1,5 @@
 /// Values that handlers receive before the result. The handlers of the result wait for them.
-protocol Prelude: AnyObject, Sendable {
+package protocol Prelude: AnyObject, Sendable {
     /// Accepts no further value.
     func end()
 

@@ -8,9 +8,9 @@ package protocol AlarmTarget: AnyObject, Sendable {
 ///
 /// It is a pure value that represents instants as numbers. Adding and removing take O(log n) time
 /// and, once the queue has grown, do not allocate.
-struct AlarmQueue {
+package struct AlarmQueue {
     /// A token that identifies an entry. The token of a removed entry has no effect.
-    struct Token: Sendable, Hashable {
+    package struct Token: Sendable, Hashable {
         fileprivate let slot: Int
         fileprivate let generation: Int
     }
@@ -26,12 +26,14 @@ struct AlarmQueue {
     private var free: [Int] = []
     private var heap: [Int] = []
 
+    package init() {}
+
     /// The instant of the earliest entry.
-    var earliest: UInt64? { heap.first.map { slots[$0].instant } }
+    package var earliest: UInt64? { heap.first.map { slots[$0].instant } }
 
     var count: Int { heap.count }
 
-    mutating func add(at instant: UInt64, _ target: any AlarmTarget) -> Token {
+    package mutating func add(at instant: UInt64, _ target: any AlarmTarget) -> Token {
         let slot = free.popLast() ?? slots.count
         if slot == slots.count { slots.append(Slot(instant: 0, target: nil, generation: 0, place: 0)) }
         slots[slot].instant = instant
@@ -45,13 +47,13 @@ struct AlarmQueue {
     /// - Returns: The target, to be released outside any lock; `nil` if the entry was already
     ///   removed.
     @discardableResult
-    mutating func remove(_ token: Token) -> (any AlarmTarget)? {
+    package mutating func remove(_ token: Token) -> (any AlarmTarget)? {
         guard slots[token.slot].generation == token.generation, slots[token.slot].target != nil else { return nil }
         return take(at: slots[token.slot].place)
     }
 
     /// Removes and returns the targets that are due, in the order of their instants.
-    mutating func takeDue(at now: UInt64) -> [any AlarmTarget] {
+    package mutating func takeDue(at now: UInt64) -> [any AlarmTarget] {
         var due: [any AlarmTarget] = []
         while let earliest, earliest <= now {
             if let target = take(at: 0) { due.append(target) }

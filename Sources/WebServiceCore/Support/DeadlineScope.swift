@@ -1,7 +1,7 @@
 /// The deadline of a scope of Swift code, which applies to the tasks that are resumed in it.
-final class DeadlineScope: Sendable {
+package final class DeadlineScope: Sendable {
     /// The scope of the current Swift task; `nil` for none.
-    @TaskLocal static var current: DeadlineScope?
+    @TaskLocal package static var current: DeadlineScope?
 
     private let clock: TaskClock
     private let end: UInt64

@@ -93,7 +93,7 @@ extension SessionTask {
     /// Attaches a value that is delivered before the result.
     ///
     /// - Returns: `false` if there already is a result.
-    func attach(_ prelude: any Prelude) -> Bool { shared.withLock { $0.attach(prelude) } }
+    package func attach(_ prelude: any Prelude) -> Bool { shared.withLock { $0.attach(prelude) } }
 
     /// The result; `nil` until there is one.
     var result: Result<Response, any Error>? { shared.withLock { $0.result } }

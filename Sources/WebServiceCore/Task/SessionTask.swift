@@ -65,7 +65,7 @@ public final class SessionTask: Sendable {
 
     /// The state of the task.
     ///
-    /// `.suspended` before it is resumed, while it waits in a ``TaskQueue``, and between
+    /// `.suspended` before it is resumed, while it waits in a `TaskQueue`, and between
     /// ``suspend()`` and ``resume()``; `.canceling` from ``cancel()`` until the handlers have run;
     /// `.completed` after any other result.
     public var state: DataTaskState { shared.withLock { $0.dataTaskState } }

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceResilience
 
 /// Downloads and uploads in a `TaskQueue`, over sockets.
 @Suite("Queues of downloads", .permit)

@@ -1,3 +1,5 @@
+import WebServiceCore
+
 /// The tasks of a ``TaskQueue``, waiting or in flight.
 ///
 /// Its lock is a leaf: no task is started, cancelled or released while it is held.
@@ -118,13 +120,12 @@ final class TaskPlace: Prelude, AlarmTarget {
 
     /// Starts the task on the calling thread.
     func start() {
-        guard let task = task.withLock({ $0 }), let start = task.shared.withLock({ $0.leaveQueue() }) else { return }
-        DeadlineScope.$current.withValue(scope) { task.start(start) }
+        task.withLock { $0 }?.leaveQueue(in: scope)
     }
 
     /// Starts the task in the background, because it is its turn.
     func ring() {
-        guard let clock = task.withLock({ $0?.context.clock }) else { return }
+        guard let clock = task.withLock({ $0?.clock }) else { return }
         Task.detached(executorPreference: clock.executor) { self.start() }
     }
 
@@ -139,17 +140,4 @@ final class TaskPlace: Prelude, AlarmTarget {
     }
 
     func delivered() async {}
-}
-
-extension SessionTask {
-    /// Reserves the task for a queue, and ends a suspension.
-    ///
-    /// - Returns: `false` if it was resumed before, or is in a queue.
-    fileprivate func enterQueue() -> Bool {
-        shared.withLock { state in
-            guard state.enterQueue() else { return false }
-            _ = context.grantPermission()  // nothing is held back, because nothing was sent
-            return true
-        }
-    }
 }

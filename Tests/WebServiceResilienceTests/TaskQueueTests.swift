@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceMocking
+import WebServiceResilience
 
 @testable import WebServiceCore
 

@@ -1,3 +1,5 @@
+public import WebServiceCore
+
 /// A queue that limits the number of tasks in flight.
 ///
 /// ```swift
@@ -15,7 +17,7 @@
 /// - A waiting task that is cancelled leaves the queue.
 /// - The queue retains its tasks. When the queue is deallocated, all of them are cancelled, waiting
 ///   or in flight. It must be retained for as long as its tasks are needed.
-/// - A task that is added in the closure of ``WebService/withDeadline(_:isolation:_:)`` belongs to
+/// - A task that is added in the closure of `WebService.withDeadline(_:isolation:_:)` belongs to
 ///   its scope, and fails when its turn comes if the scope has ended.
 ///
 /// All members may be used from any thread.
@@ -34,7 +36,7 @@ public final class TaskQueue: Sendable {
         places.cancelAll()
     }
 
-    /// Adds a task, and starts it as ``TypedTask/resume()`` does if it is its turn.
+    /// Adds a task, and starts it as `TypedTask.resume()` does if it is its turn.
     ///
     /// A task that was already resumed, for example by another queue, is not added.
     ///
