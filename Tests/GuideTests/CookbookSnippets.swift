@@ -35,6 +35,7 @@ struct Login: Codable, Sendable {
 actor LoginStore {
     private(set) var login: Login?
     private let file: URL
+    private var draft: String { file.path + ".new" }
 
     init(file: URL) {
         self.file = file
@@ -43,7 +44,12 @@ actor LoginStore {
 
     /// Stores the tokens of a log-in.
     func store(_ new: Login) throws {
-        try JSONEncoder().encode(new).write(to: file, options: .atomic)
+        unlink(draft)  // it exists only if the program ended while it was written
+        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+        guard descriptor >= 0 else { throw CocoaError(.fileWriteUnknown) }
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        try handle.write(contentsOf: JSONEncoder().encode(new))
+        guard rename(draft, file.path) == 0 else { throw CocoaError(.fileWriteUnknown) }
         login = new
     }
 
@@ -57,9 +63,15 @@ actor LoginStore {
     func forget() { login = nil }
 
     func deleteFile() throws {
-        guard FileManager.default.fileExists(atPath: file.path) else { return }
-        try FileManager.default.removeItem(at: file)
+        for path in [draft, file.path] where FileManager.default.fileExists(atPath: path) {
+            try FileManager.default.removeItem(atPath: path)
+        }
     }
+}
+
+struct Payment: Codable, Sendable {
+    var amount: Int
+    var idempotencyKey = UUID().uuidString  // created once for each payment
 }
 
 struct Release: Decodable, Sendable {
@@ -237,7 +249,7 @@ struct CookbookSnippets {
             cache,  // receives the credentials, which separate users
             .rateLimit(10, per: .seconds(1)),  // counts what is sent, not what the cache returns
             .traceContext(),  // a new span for each attempt, wherever it is in the list
-            RequestSigner(keyID: "7") { message in try hmac(message) },  // the last change, without a later wait
+            RequestSigner(keyID: "7") { message in try hmac(message) },  // nothing changes or delays it afterwards
         ]
         service.observers = [.log { entry in print(entry.text) }]  // observers have no order
         #expect(try await service.GET("/beer").string().value == text)
@@ -496,6 +508,7 @@ struct CookbookSnippets {
         try await store.store(login)
         authentication.update(.bearer(login.access_token))
 
+        #expect(try mode(of: file) == 0o600)
         #expect(try await service.GET("/me").decode(User.self).value.name == "ann")
         #expect(await LoginStore(file: file).login?.refresh_token == "two")
         #expect(try await service.GET("/me").decode(User.self).value.name == "bob")
@@ -629,13 +642,14 @@ struct CookbookSnippets {
     @Test("Each attempt sends the same idempotency key")
     func idempotency() async throws {
         mock.on(.POST, "/payments", [.status(503), .status(200)])
+        let payment = Payment(amount: 5)
         service.interceptors = [.retry()]
-        let key = UUID().uuidString  // one key for each action of the user
-        let payment = service.POST("/payments").setJSON(["amount": 5])
-            .setHeaderValue(key, forName: "Idempotency-Key")
-        try await payment.empty().value
+        try await service.POST("/payments").setJSON(["amount": payment.amount])
+            .setHeaderValue(payment.idempotencyKey, forName: "Idempotency-Key").empty().value
         #expect(mock.receivedRequests.count == 2)
-        #expect(Set(mock.receivedRequests.map { $0.headers["Idempotency-Key"] }).count == 1)
+        #expect(Set(mock.receivedRequests.map { $0.headers["Idempotency-Key"] }) == [payment.idempotencyKey])
+        let stored = try JSONDecoder().decode(Payment.self, from: JSONEncoder().encode(payment))
+        #expect(stored.idempotencyKey == payment.idempotencyKey)
     }
 
     @Test("A response is retried by a predicate")
