@@ -124,7 +124,7 @@ final class HandshakeTask: StreamTask {
                 return state.phase.content != nil
             })
         else { throw URLError(.cancelled) }
-        let head = HandshakeHead(request, handshake)
+        let head = HandshakeHead(request, handshake, defaults: base.defaultHeaders)
         sentFields.withLock { $0 = head.fields }
         try await connection.send(head.bytes)
         try await receive(request, handshake, from: connection, for: receiver)
@@ -200,12 +200,12 @@ struct HandshakeHead {
     private let target: Substring
 
     /// The fields of the handshake and `Host` replace those of the request.
-    init(_ request: EncodedRequest, _ handshake: ClientHandshake) {
+    init(_ request: EncodedRequest, _ handshake: ClientHandshake, defaults: Headers) {
         let start = request.url.firstRange(of: "://")?.upperBound ?? request.url.startIndex
         let authority = request.url[start...].prefix { !"/?#".contains($0) }
         target = request.url[authority.endIndex...].prefix { $0 != "#" }
         let own = Headers([("Host", String(authority))]).adding(handshake.fields)
-        fields = own.adding(request.headers).adding(Headers.program)
+        fields = own.adding(request.headers).adding(defaults)
     }
 
     var bytes: Data {

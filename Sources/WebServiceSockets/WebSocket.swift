@@ -12,7 +12,7 @@ import WebSocketCodec
 /// ``WebServiceCore/WebService/webSocket(_:subprotocols:options:configuring:)`` opens it. All
 /// members may be used from any thread.
 ///
-/// - Pings of the server are answered while messages are read or buffered.
+/// - The connection responds to pings of the server while messages are read or buffered.
 /// - Cancelling a Swift task that waits for a message, sends or closes ends the connection
 ///   immediately, with `URLError.cancelled`. So does `WebService.cancelAll()`.
 /// - When the object and its ``Messages`` are deallocated, the connection is closed with the code

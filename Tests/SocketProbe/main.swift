@@ -36,7 +36,10 @@ func echo(_ path: String) async {
 }
 
 let first = try await service.webSocket(base + "/getCaseCount").messages.first { _ in true }
-guard case .text(let text)? = first, let count = Int(text) else { fatalError("the server has sent no number of cases") }
+guard case .text(let text)? = first, let count = Int(text) else {
+    print("the server has sent no number of cases")
+    exit(1)
+}
 print("\(CurlSession.library), \(count) cases")
 for number in 1...count {
     await echo("/runCase?case=\(number)&agent=WebService")

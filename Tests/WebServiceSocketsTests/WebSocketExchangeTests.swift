@@ -5,6 +5,10 @@ import WebServiceCore
 import WebServiceMocking
 import WebServiceSockets
 
+#if WEBSERVICE_CURL
+import WebServiceCurl
+#endif
+
 @Suite("WebSocket: the exchange of the handshake", .permit)
 struct WebSocketExchangeTests {
     private struct Token: Interceptor {
@@ -42,6 +46,22 @@ struct WebSocketExchangeTests {
         #expect(lines.contains("message received 5"))
         #expect(lines.contains("websocket: closed with the code 1000"))
     }
+
+    #if WEBSERVICE_CURL
+    @Test("The fields that a session adds can be switched off", .covers("W-01"), arguments: [true, false])
+    func defaultFields(isOn: Bool) async throws {
+        let server = try MockServer.forTest()
+        server.on(.GET, "/chat", .echo)
+        let service = WebService(baseURLString: server.baseURLString)
+        var configuration = CurlSession.Configuration()
+        if !isOn { (configuration.userAgent, configuration.acceptLanguage) = (nil, nil) }
+        service.session = try CurlSession(configuration: configuration)
+        try await service.webSocket("/chat").close()
+        let headers = try #require(server.receivedRequests.first).headers
+        #expect((headers["User-Agent"] != nil) == isOn)
+        #expect(isOn || headers["Accept-Language"] == nil)
+    }
+    #endif
 
     @Test("A handshake is retried and redirected", .covers("W-01"), arguments: SocketTransport.allCases)
     func retried(_ transport: SocketTransport) async throws {

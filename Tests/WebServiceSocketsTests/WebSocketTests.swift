@@ -124,7 +124,7 @@ struct WebSocketTests {
         await eventually { closures.values == [WebSocketClosure(.goingAway)] }
     }
 
-    @Test("A server that does not answer the Close frame delays `close` by the timeout only", .covers("W-09"))
+    @Test("A server that does not respond to the Close frame delays `close` by the timeout only", .covers("W-09"))
     func closeTimeout() async throws {
         let clock = TestClock()
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)

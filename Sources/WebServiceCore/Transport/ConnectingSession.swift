@@ -2,6 +2,9 @@ package import Foundation
 
 /// A session that opens connections for protocols other than HTTP, such as WebSocket (RFC 6455).
 package protocol ConnectingSession: Session {
+    /// The header fields that the session adds to requests that do not have them.
+    var defaultHeaders: Headers { get }
+
     /// Opens a connection to the host and port of a request. Sends no byte of the request.
     ///
     /// Returns when the connection is established, including the tunnel of a proxy and the TLS

@@ -29,6 +29,13 @@ final class CurlConnection: ByteConnection {
 }
 
 extension CurlSession: ConnectingSession {
+    package var defaultHeaders: Headers {
+        var headers = Headers()
+        headers[.userAgent] = configuration.userAgent
+        headers[.acceptLanguage] = configuration.acceptLanguage
+        return headers
+    }
+
     /// Opens a connection in addition to those of requests.
     ///
     /// ``Configuration/maximumWebSocketConnections`` limits their number; the options of the

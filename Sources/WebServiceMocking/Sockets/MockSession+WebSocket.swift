@@ -3,6 +3,9 @@ package import WebServiceCore
 import WebSocketCodec
 
 extension MockSession: ConnectingSession {
+    /// None.
+    package var defaultHeaders: Headers { [:] }
+
     /// Opens a connection in memory, whose other end is served by the stub for the request.
     package func connect(_ request: EncodedRequest) async throws -> any ByteConnection {
         switch try await responder(for: request) {

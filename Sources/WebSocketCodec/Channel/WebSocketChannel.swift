@@ -119,7 +119,7 @@ package final class WebSocketChannel: Sendable {
                 reader: end == nil && message == nil ? nil : state.reader.take(), end: end.flatMap { state.end($0) },
                 isFull: state.messageBytes >= settings.bufferSize, starts: state.startSending())
         }
-        // Before the reader can send an answer.
+        // Before the reader can respond to it.
         if let message { report?(message, true) }
         perform(outcome)
         return outcome.isFull
@@ -270,7 +270,7 @@ package final class WebSocketChannel: Sendable {
         connectionDidEnd(URLError(.cancelled))
     }
 
-    /// Closes the connection without waiting, because nobody uses it any longer.
+    /// Closes the connection without waiting. Called when no caller uses it any longer.
     package func abandon() {
         guard state.withLock({ $0.end == nil && !$0.isClosing }) else { return }
         try? beginClosing(.goingAway, reason: "")  // the code is valid
