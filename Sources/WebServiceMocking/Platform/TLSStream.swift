@@ -49,10 +49,14 @@ final class TLSContext: Sendable {
 
 /// The server side of TLS on one connection. It performs no I/O itself: OpenSSL reads from and
 /// writes to memory, and the socket transfers the bytes.
+///
+/// One thread may receive while another one sends. A sender that waits for the client delays the
+/// bytes that are received in the meantime.
 final class TLSStream: Sendable {
     private let context: TLSContext
-    /// Used by the thread of the connection only, one call after another.
+    /// Used with the lock, because OpenSSL does not synchronize the use of a connection.
     private nonisolated(unsafe) let objects: Objects
+    private let lock = Mutex(())
 
     private struct Objects {
         let connection: TLSLibrary.Object
@@ -120,9 +124,11 @@ final class TLSStream: Sendable {
 
     /// Announces the end of the stream (RFC 8446, section 6.1).
     func finishSending(over socket: Socket) {
-        context.library.clearErrors()
-        _ = context.library.shutDown(objects.connection)
-        _ = flush(to: socket)
+        lock.withLock { _ in
+            context.library.clearErrors()
+            _ = context.library.shutDown(objects.connection)
+            _ = flush(to: socket)
+        }
     }
 
     /// Repeats a step, with bytes of the socket, until it is complete or fails.
@@ -130,16 +136,22 @@ final class TLSStream: Sendable {
         let library = context.library
         var buffer = [UInt8]()
         while true {
-            library.clearErrors()
-            let result = step(library)
-            let failure = result > 0 ? 0 : library.failure(objects.connection, result)
-            guard flush(to: socket) else { return 0 }
+            let (result, failure, isFlushed) = lock.withLock { _ in
+                library.clearErrors()
+                let result = step(library)
+                let failure = result > 0 ? 0 : library.failure(objects.connection, result)
+                return (result, failure, flush(to: socket))
+            }
+            guard isFlushed else { return 0 }
             guard result <= 0, failure == Self.wantsRead else { return result }
             if buffer.isEmpty { buffer = [UInt8](repeating: 0, count: Self.maximum) }
             let count = socket.receive(into: &buffer)
             guard count > 0 else { return 0 }
             let isWritten = buffer.withUnsafeBytes { bytes in
-                bytes.baseAddress.map { library.writeStream(objects.input, $0, CInt(count)) == CInt(count) } ?? false
+                lock.withLock { _ in
+                    bytes.baseAddress.map { library.writeStream(objects.input, $0, CInt(count)) == CInt(count) }
+                        ?? false
+                }
             }
             guard isWritten else { return 0 }
         }

@@ -7,9 +7,14 @@ import WebServiceCore
 final class SocketConnection: ByteConnection {
     typealias Reader = CheckedContinuation<Data, any Error>
 
+    private struct State {
+        var readers = Queue<Reader>()
+        /// After the end, the descriptor may belong to another connection.
+        var isClosed = false
+    }
+
     private let socket: Socket
-    private let readers = Mutex(Queue<Reader>())
-    private let isClosed = OnceFlag()
+    private let state = Mutex(State())
     private let wakeUp = ThreadSignal()
     private let sending = BlockingQueue("WebService.MockWebSocket")
 
@@ -23,8 +28,9 @@ final class SocketConnection: ByteConnection {
     func serve() {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
-            guard let reader = readers.withLock({ $0.popFirst() }) else {
-                if isClosed.isSet { break }
+            let (reader, isClosed) = state.withLock { ($0.readers.popFirst(), $0.isClosed) }
+            guard let reader else {
+                if isClosed { break }
                 wakeUp.wait()
                 continue
             }
@@ -38,11 +44,13 @@ final class SocketConnection: ByteConnection {
     }
 
     func receive() async throws -> Data {
-        if isClosed.isSet { throw URLError(.cancelled) }
-        return try await withTaskCancellationHandler {
+        try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { reader in
-                readers.withLock { $0.append(reader) }
-                wakeUp.signal()
+                let isOpen = state.withLock { state in
+                    if !state.isClosed { state.readers.append(reader) }
+                    return !state.isClosed
+                }
+                if isOpen { wakeUp.signal() } else { reader.resume(throwing: URLError(.cancelled)) }
             }
         } onCancel: {
             close()
@@ -50,13 +58,17 @@ final class SocketConnection: ByteConnection {
     }
 
     func send(_ bytes: Data) async throws {
-        let isSent = try await sending.result { [socket] in socket.send(bytes) }
+        let isSent = try await sending.result { [self] in !state.withLock(\.isClosed) && socket.send(bytes) }
         if !isSent { throw URLError(.networkConnectionLost) }
     }
 
     func close() {
-        guard isClosed.set() else { return }
-        socket.disconnect()  // also ends a call that blocks
-        wakeUp.signal()
+        // Under the lock: after it, ``serve()`` returns, and the descriptor is released.
+        let isFirst = state.withLock { state in
+            defer { state.isClosed = true }
+            if !state.isClosed { socket.disconnect() }  // also ends a call that blocks
+            return !state.isClosed
+        }
+        if isFirst { wakeUp.signal() }
     }
 }
