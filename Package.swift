@@ -76,7 +76,8 @@ let fuzzTargets: [Target] =
         .executableTarget(
             name: "fuzz",
             dependencies: [
-                "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceMocking", "WebSocketCodec",
+                "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceMocking",
+                "WebServicePagination", "WebSocketCodec",
             ] + curlDependency,
             path: "Tests/Fuzz",
             swiftSettings: optionalSettings

@@ -6,15 +6,25 @@ import Glibc
 import Darwin
 #endif
 
-/// A socket that listens on 127.0.0.1. It is closed with the object.
+/// A socket that listens on 127.0.0.1 until the object is deallocated.
 package final class LoopbackListener: Sendable {
     package let port: Int
-    package let descriptor: Int32
+    private let listening: Listening
+
+    /// A socket, which is closed when the listener and the thread that accepts have ended. Otherwise
+    /// that thread could use the descriptor of a later socket.
+    private final class Listening: Sendable {
+        let descriptor = LoopbackListener.newSocket()
+
+        deinit { close(descriptor) }
+    }
+
+    package var descriptor: Int32 { listening.descriptor }
 
     /// - Parameter port: The port, or 0 for one that the system selects.
     package init(port: UInt16 = 0, backlog: Int32 = 16) throws {
-        let listener = Self.newSocket()
-        descriptor = listener
+        listening = Listening()
+        let listener = listening.descriptor
         var address = sockaddr_in()
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isListening =
@@ -26,10 +36,7 @@ package final class LoopbackListener: Sendable {
         guard isListening else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
     }
 
-    deinit {
-        stop()
-        close(descriptor)
-    }
+    deinit { stop() }
 
     /// Ends the acceptance of connections.
     package func stop() {
@@ -38,9 +45,14 @@ package final class LoopbackListener: Sendable {
 
     /// Calls a closure with each connection, on a thread of its own, until the listener stops.
     package func serve(_ connection: @escaping @Sendable (Int32) -> Void) {
-        Thread.detachNewThread { [descriptor] in
-            while case let client = accept(descriptor, nil, nil), client >= 0 {
-                Thread.detachNewThread { connection(client) }
+        Thread.detachNewThread { [listening] in
+            while true {
+                let client = accept(listening.descriptor, nil, nil)
+                if client >= 0 {
+                    Thread.detachNewThread { connection(client) }
+                } else if errno != EINTR, errno != ECONNABORTED {
+                    return
+                }
             }
         }
     }

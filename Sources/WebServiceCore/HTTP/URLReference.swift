@@ -3,7 +3,7 @@
 /// Components are combined byte by byte: nothing is decoded, encoded or changed in case. Parsing is
 /// strict (section 5.4.2): `http:g` is an absolute URI without an authority, regardless of the
 /// base.
-struct URLReference {
+package struct URLReference {
     private(set) var scheme: ArraySlice<UInt8>?
     private(set) var authority: ArraySlice<UInt8>?
     private(set) var path: ArraySlice<UInt8>
@@ -33,7 +33,7 @@ struct URLReference {
     /// The time is linear in the length of both.
     ///
     /// - Returns: The target URI, or `nil` if the base has no scheme.
-    static func resolve(_ reference: String, against base: String) -> String? {
+    package static func resolve(_ reference: String, against base: String) -> String? {
         let base = URLReference(base)
         guard base.scheme != nil else { return nil }
         var target = URLReference(reference)

@@ -10,9 +10,9 @@ import Glibc
 
 /// A file descriptor, closed when its lifetime ends.
 package struct Descriptor: ~Copyable, Sendable {
-    let number: Int32
+    package let number: Int32
 
-    init(_ call: String, _ open: () -> Int32) throws(SystemFailure) {
+    package init(_ call: String, _ open: () -> Int32) throws(SystemFailure) {
         number = try system(call, open)
     }
 

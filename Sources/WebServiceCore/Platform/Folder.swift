@@ -45,7 +45,7 @@ package struct FileStatus: Sendable, Equatable {
 /// An open folder. All files are accessed relative to it and no link is followed, so replacing its
 /// path, or placing a link there, cannot redirect an access.
 package struct Folder: ~Copyable, Sendable {
-    let descriptor: Descriptor
+    package let descriptor: Descriptor
 
     private init(descriptor: consuming Descriptor) {
         self.descriptor = descriptor

@@ -10,9 +10,14 @@ import Glibc
 
 /// A failed system call.
 package struct SystemFailure: Error {
-    let call: String
+    package let call: String
     /// The value of `errno` after the call.
-    let number: Int32
+    package let number: Int32
+
+    package init(call: String, number: Int32) {
+        self.call = call
+        self.number = number
+    }
 
     /// A file that ended before its expected length.
     static var shortRead: SystemFailure { SystemFailure(call: "read", number: EIO) }

@@ -4,9 +4,9 @@ import Foundation
 ///
 /// Parsing is strict (section 4.2): a field that the grammar does not allow has no value. Lists are
 /// nested once at most, so no recursion is necessary. Several field lines are joined with commas.
-enum StructuredField {
+package enum StructuredField {
     /// A value without parameters (section 3.3).
-    enum BareItem: Hashable, Sendable {
+    package enum BareItem: Hashable, Sendable {
         /// A number of at most 15 digits.
         case integer(Int64)
         /// A number of at most 12 digits before and 3 digits after the point, in thousandths.
@@ -21,29 +21,29 @@ enum StructuredField {
     }
 
     /// Parameters by key, regardless of their order. Of a repeated key, the last value applies.
-    typealias Parameters = [String: BareItem]
+    package typealias Parameters = [String: BareItem]
 
-    struct Item: Hashable, Sendable {
-        var value: BareItem
-        var parameters: Parameters = [:]
+    package struct Item: Hashable, Sendable {
+        package var value: BareItem
+        package var parameters: Parameters = [:]
     }
 
     /// A member of a list or a dictionary.
-    enum Member: Hashable, Sendable {
+    package enum Member: Hashable, Sendable {
         case item(Item)
         case innerList([Item], Parameters)
     }
 
-    static func item(_ field: String) -> Item? {
+    package static func item(_ field: String) -> Item? {
         parsed(field) { try $0.item() }
     }
 
-    static func list(_ field: String) -> [Member]? {
+    package static func list(_ field: String) -> [Member]? {
         parsed(field) { try $0.list() }
     }
 
     /// Returns the members by key. Of a repeated key, the last member applies.
-    static func dictionary(_ field: String) -> [String: Member]? {
+    package static func dictionary(_ field: String) -> [String: Member]? {
         parsed(field) { try $0.dictionary() }
     }
 

@@ -59,7 +59,8 @@ extension WebService {
             let id = core.observe(task, Request.self)
             core.begin(
                 request, id: id, core.configuration.typed, key: key.map(RequestKey.init), duplicates: duplicates,
-                configure: configure, task: task, outcome: outcome)
+                configure: configure, task: task
+            ) { outcome.take($0, task, isJoined: $0.id != id) }
         }
     }
 }
@@ -81,16 +82,16 @@ extension ServiceCore {
     /// - Parameters:
     ///   - id: The identifier of the request (``observe(_:_:)``).
     ///   - configure: Changes the requests of the endpoint; `nil` for no change.
-    ///   - otherwise: Handles a failed flight in place of the task; `nil` for none.
-    func begin<Request: ServiceRequest>(
-        _ request: Request, id: UInt64, _ typed: TypedConfiguration, key: RequestKey?, duplicates: DuplicateMode,
-        configure: (@Sendable (inout WebServiceCore.Request) -> Void)? = nil, task: SessionTask,
-        outcome: TypedResult<Request.Output>, otherwise: (@Sendable (RequestRegistry.Delivery) -> Void)? = nil
+    ///   - deliver: Delivers the response to the task, and returns whether the task accepted it.
+    func begin(
+        _ request: any ServiceRequest, id: UInt64, _ typed: TypedConfiguration, key: RequestKey?,
+        duplicates: DuplicateMode, configure: (@Sendable (inout Request) -> Void)? = nil, task: SessionTask,
+        deliver: @escaping @Sendable (RequestRegistry.Delivery) -> Bool
     ) {
         let shared = request as? SharedRequest
         let endpoints = shared == nil ? typed.endpoints : [SharedEndpoint()]
         guard let endpoint = endpoints.first(where: { $0.supports(request) }) else {
-            let message = "no endpoint supports \(Request.self); add one to endpoints"
+            let message = "no endpoint supports \(type(of: request)); add one to endpoints"
             task.complete(.failure(WebServiceError(.noEndpoint, message)))
             return
         }
@@ -108,14 +109,7 @@ extension ServiceCore {
                 }
             }
         }
-        let waiter = RequestRegistry.Waiter(task: task) { delivery in
-            if let otherwise, ServiceResponse(delivery.result).error != nil {
-                otherwise(delivery)
-                return false
-            }
-            return outcome.take(delivery, task, isJoined: delivery.id != flight.id)
-        }
-        switch registry.enter(flight, duplicates, waiter) {
+        switch registry.enter(flight, duplicates, RequestRegistry.Waiter(task: task, deliver: deliver)) {
         case .starts(let last):
             task.attach(RequestRegistry.Ticket(registry: registry, flight: flight.id, waiter: flight.id))
             if let last { task.context.record(.queued, related: last) }
@@ -124,28 +118,28 @@ extension ServiceCore {
             task.context.record(.joined, related: id)
             task.attach(RequestRegistry.Ticket(registry: registry, flight: id, waiter: flight.id))
         case .duplicate:
-            let name = shared?.summary ?? "\(Request.self)"
+            let name = shared?.summary ?? "\(type(of: request))"
             let message = "\(key == nil ? "an equal request" : "a request with the same key") is in flight: \(name)"
             task.complete(.failure(WebServiceError(.duplicateRequest, message)))
         }
     }
 
     /// Executes one flight: fetches, processes, delivers the result to every waiter and stores it.
-    private func fly<Request: ServiceRequest>(
-        _ request: Request, to endpoint: any ServiceEndpoint, in context: EndpointContext, place: StoragePlace?,
-        _ typed: TypedConfiguration
+    private func fly(
+        _ request: any ServiceRequest, to endpoint: any ServiceEndpoint, in context: EndpointContext,
+        place: StoragePlace?, _ typed: TypedConfiguration
     ) async {
         let activity = endpoint.countsAsActivity ? typed.activity : nil
         activity?.add(1)
         var rawData: (any RawDataSource)?
-        let result: Result<Request.Output, any Error>
+        let result: Result<any Sendable, any Error>
         do {
             let fetched = try await endpoint.fetch(request, in: context)
             rawData = fetched
             let value = try await PerformingService.$core.withValue(self) {
                 try await endpoint.process(fetched, of: request, isFromStorage: false)
             }
-            result = .success(try Self.output(of: request, value))
+            result = .success(try request.output(value))
         } catch {
             result = .failure(Self.completed(error, context.flight.exchange))
         }
@@ -185,18 +179,9 @@ extension ServiceCore {
         default: response = exchange?.result ?? .success(Response(body: nil, source: .endpoint, attempts: 0))
         }
         let delivery = RequestRegistry.Delivery(
-            id: flight.id, result: result.map { $0 }, response: response, exchange: exchange)
+            id: flight.id, result: result, response: response, exchange: exchange)
         let isAccepted = flight.waiters.values.reduce(false) { $1.deliver(delivery) || $0 }
         isWanted?.set(isAccepted)
-    }
-
-    static func output<Request: ServiceRequest>(of request: Request, _ value: any Sendable) throws -> Request.Output {
-        guard let output = value as? Request.Output else {
-            throw WebServiceError(
-                .unexpectedOutput,
-                "the endpoint returned \(type(of: value)) for \(Request.self) instead of \(Request.Output.self)")
-        }
-        return output
     }
 
     /// Returns the error, completed with the request of the exchange.
@@ -205,5 +190,16 @@ extension ServiceCore {
         guard var known = error as? WebServiceError, known.request == nil else { return error }
         known.request = exchange?.request
         return known
+    }
+}
+
+extension ServiceRequest {
+    /// Returns a value of an endpoint as the output of the request.
+    func output(_ value: any Sendable) throws -> Output {
+        guard let output = value as? Output else {
+            throw WebServiceError(
+                .unexpectedOutput, "the endpoint returned \(type(of: value)) for \(Self.self) instead of \(Output.self)")
+        }
+        return output
     }
 }

@@ -128,7 +128,7 @@ extension ServiceCore {
                     let value = try await PerformingService.$core.withValue(self) {
                         try await endpoint.process(data, of: request, isFromStorage: true)
                     }
-                    return try Self.output(of: request, value)
+                    return try request.output(value)
                 } catch {
                     throw Self.noStoredData("the stored data can no longer be processed; send the request", error)
                 }
@@ -142,9 +142,9 @@ extension ServiceCore {
     /// - Parameters:
     ///   - date: The date when the response was received.
     ///   - context: The context of the exchange, which records the result.
-    func store<Request: ServiceRequest>(
-        _ output: Request.Output, _ rawData: (any RawDataSource)?, of request: Request, in place: StoragePlace,
-        date: Date, _ typed: TypedConfiguration, recordingIn context: ExchangeContext
+    func store(
+        _ output: any Sendable, _ rawData: (any RawDataSource)?, of request: any ServiceRequest,
+        in place: StoragePlace, date: Date, _ typed: TypedConfiguration, recordingIn context: ExchangeContext
     ) async {
         let start = clock.now
         do {
@@ -158,8 +158,8 @@ extension ServiceCore {
     }
 
     /// - Returns: `nil` if nothing is to be stored.
-    private static func content<Request: ServiceRequest>(
-        _ output: Request.Output, _ rawData: (any RawDataSource)?, of request: Request
+    private static func content(
+        _ output: any Sendable, _ rawData: (any RawDataSource)?, of request: any ServiceRequest
     ) throws -> StorageEntry.Content? {
         if let request = request as? any ValueStorableRequest {
             return try data(output, of: request).map { .value($0) }

@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import WebServiceCore
+@testable import WebServicePagination
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

@@ -4,6 +4,7 @@ import Testing
 import WebServiceDiagnostics
 @testable import WebServiceCaching
 @testable import WebServiceCore
+@testable import WebServicePagination
 
 /// Response heads of about 128 KB that RFC 9112 allows, each with an excess of one element.
 enum HostileHead: String, CaseIterable, Sendable {

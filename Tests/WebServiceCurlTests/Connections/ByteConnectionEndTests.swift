@@ -80,12 +80,19 @@ struct ByteConnectionEndTests {
 
     @Test("Deallocating a connection closes it")
     func deallocation() async throws {
-        let peer = try BytePeer { $0.awaitEnd() }
+        let (open, closed) = (Box(false), Box(false))
+        let peer = try BytePeer { socket in
+            // A client of another test may connect to a port that was in use before.
+            guard socket.receive() == [1] else { return }
+            open.change { $0 = true }
+            socket.awaitEnd()
+            closed.change { $0 = true }
+        }
         var connection: (any ByteConnection)? = try await session.connect(port: peer.port)
-        await eventually("it is open") { peer.openCount == 1 }
-        #expect(connection != nil)
+        try await connection?.send(Data([1]))
+        await eventually("it is open") { open.value }
         connection = nil
-        await eventually("it is closed") { peer.openCount == 0 }
+        await eventually("it is closed") { closed.value }
     }
 
     @Test("A connection retains its session")

@@ -55,12 +55,11 @@ public struct HTTPEndpoint: ServiceEndpoint {
     public func process(
         _ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool
     ) throws -> any Sendable {
-        let request = try Self.http(request)
         if let fetched = rawData as? FetchedResponse {
-            do { try request.validate(fetched.response) } catch { throw fetched.mappedError ?? error }
-            return try request.decode(fetched.response)
+            do { try fetched.request.validate(fetched.response) } catch { throw fetched.mappedError ?? error }
+            return try fetched.request.decode(fetched.response)
         }
-        return try request.decode(
+        return try Self.http(request).decode(
             Response(data: rawData.rawData ?? Data(), urlResponse: nil, source: .storage, attempts: 0))
     }
 

@@ -53,7 +53,13 @@ extension WebService {
             let typed = core.configuration.typed
             let id = core.observe(task, Request.self)
             if let early { core.readAhead(request, maximumAge: maximumAge, typed, early: early, task.context) }
-            let otherwise: @Sendable (RequestRegistry.Delivery) -> Void = { delivery in
+            core.begin(
+                request, id: id, typed, key: key.map(RequestKey.init), duplicates: duplicates,
+                configure: configure, task: task
+            ) { delivery in
+                guard fetchPolicy == .serverElseCache, ServiceResponse(delivery.result).error != nil else {
+                    return outcome.take(delivery, task, isJoined: delivery.id != id)
+                }
                 let id = ExchangeContext.makeID()
                 core.registry.beginRead(id, task)
                 let work = Task(executorPreference: core.clock.executor) {
@@ -62,15 +68,10 @@ extension WebService {
                     core.registry.endRead(id)
                 }
                 task.attach(work)
+                return false
             }
-            core.begin(
-                request, id: id, typed, key: key.map(RequestKey.init), duplicates: duplicates,
-                configure: configure, task: task, outcome: outcome,
-                otherwise: fetchPolicy == .serverElseCache ? otherwise : nil
-            )
         }
     }
-
 }
 
 extension ServiceCore {

@@ -2,7 +2,7 @@
 /// identical and `==` returns `true`.
 ///
 /// `==` and `hash(into:)` are custom code and run without a lock, so they may use the service.
-package struct RequestKey: Sendable, Hashable {
+package final class RequestKey: Sendable, Hashable {
     let base: any Hashable & Sendable
 
     package init(_ base: any Hashable & Sendable) {
@@ -10,9 +10,9 @@ package struct RequestKey: Sendable, Hashable {
     }
 
     /// - Returns: `nil` if the request is not `Hashable`.
-    init?(request: any ServiceRequest) {
+    convenience init?(request: any ServiceRequest) {
         guard let request = request as? any ServiceRequest & Hashable else { return nil }
-        base = request
+        self.init(request)
     }
 
     package var type: ObjectIdentifier { ObjectIdentifier(Swift.type(of: base)) }

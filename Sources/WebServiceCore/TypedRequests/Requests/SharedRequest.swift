@@ -69,9 +69,10 @@ extension ServiceCore {
             return
         }
         task.scheduleDeadline(request.options.requestDeadline)
-        begin(
-            shared, id: id, configuration.typed, key: key, duplicates: duplicates, task: task,
-            outcome: TypedResult<Response>())
+        let outcome = TypedResult<Response>()
+        begin(shared, id: id, configuration.typed, key: key, duplicates: duplicates, task: task) {
+            outcome.take($0, task, isJoined: $0.id != id)
+        }
     }
 }
 

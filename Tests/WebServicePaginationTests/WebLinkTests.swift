@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 @testable import WebServiceCore
+@testable import WebServicePagination
 
 @Suite("Link header fields", .permit)
 struct WebLinkTests {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import WebServiceCore
+@testable import WebServiceDownloads
 
 @Suite("Repr-Digest and Content-Digest", .permit)
 struct DigestFieldTests {

@@ -1,4 +1,5 @@
 import Foundation
+public import WebServiceCore
 
 /// A link of the header field `Link` (RFC 8288).
 public struct WebLink: Sendable, Hashable {

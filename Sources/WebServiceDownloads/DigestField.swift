@@ -1,10 +1,12 @@
+import WebServiceCore
+
 /// The values of `Repr-Digest` and `Content-Digest` fields (RFC 9530).
-package enum DigestField {
+enum DigestField {
     /// Returns the digests of known algorithms.
     ///
     /// The field is a dictionary of byte sequences. Other algorithms and digests of the wrong
     /// length are ignored, as is an entire value that is not a dictionary.
-    package static func digests(_ value: String) -> [SHA2: [UInt8]] {
+    static func digests(_ value: String) -> [SHA2: [UInt8]] {
         var digests: [SHA2: [UInt8]] = [:]
         let members = StructuredField.dictionary(value) ?? [:]
         for algorithm in SHA2.allCases {
