@@ -125,10 +125,14 @@ public final class SQLiteStorage: ResponseStorage {
             throw WebServiceError(.storage, "a database stores only bytes; use a MemoryStorage for other values")
         }
         let size = key.count + record.data.count
-        guard size <= limits.bytes ?? .max, limits.count ?? .max >= 1 else {
+        guard limits.count ?? .max >= 1 else {
+            throw WebServiceError(
+                .entryTooLarge, "the database accepts no entries; set 'maximumCount' to at least 1, or to nil")
+        }
+        guard size <= limits.bytes ?? .max else {
             throw WebServiceError(
                 .entryTooLarge,
-                "an entry of \(size) bytes exceeds the limits of the database; increase maximumBytes or maximumCount")
+                "an entry of \(size) bytes exceeds the maximum size of the database; increase 'maximumBytes'")
         }
         if durability == .process, size <= Self.mostBytesAtOnce,
             connections.now(connections.writer, { try $0.writeWithinBudget(record, for: key, limits) ? true : nil })

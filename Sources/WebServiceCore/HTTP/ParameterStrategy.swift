@@ -146,10 +146,9 @@ extension ParameterStrategy {
         _ name: String, _ value: ParameterValue, depth: Int, _ pairs: inout Pairs
     ) throws(WebServiceError) {
         guard depth < Self.maximumDepth else {
+            let name = name.cut(to: 80).escapingControls
             throw WebServiceError(
-                .encoding,
-                "the parameter '\(name.cut(to: 80).escapingControls)' is nested deeper than \(Self.maximumDepth) levels"
-            )
+                .encoding, "the parameter '\(name)' is nested deeper than \(Self.maximumDepth) levels; flatten it")
         }
         switch value {
         case .string(let text):

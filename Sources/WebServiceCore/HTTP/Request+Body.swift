@@ -138,7 +138,8 @@ extension Request {
                 self.init(.data(try encoder.encode(value), contentType: contentType))
             } catch {
                 throw WebServiceError(
-                    .encoding, "a value of type \(type(of: value)) cannot be encoded", underlying: error)
+                    .encoding, "the encoder rejected a value of type \(type(of: value)); see the underlying error",
+                    underlying: error)
             }
         }
 

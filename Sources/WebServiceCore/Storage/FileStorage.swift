@@ -223,10 +223,14 @@ public final class FileStorage: ResponseStorage {
             throw WebServiceError(.storage, "a file storage stores only bytes; use a MemoryStorage for other values")
         }
         let size = format == .wrapped ? data.count + key.bytes.count + WrappedFile.overhead : data.count
-        guard size <= maximumBytes ?? .max, maximumCount ?? 1 >= 1 else {
+        guard maximumCount ?? 1 >= 1 else {
+            throw WebServiceError(
+                .entryTooLarge, "the storage accepts no entries; set 'maximumCount' to at least 1, or to nil")
+        }
+        guard size <= maximumBytes ?? .max else {
             throw WebServiceError(
                 .entryTooLarge,
-                "an entry of \(size) bytes exceeds the limits of the storage; increase maximumBytes or maximumCount")
+                "an entry of \(size) bytes exceeds the maximum size of the storage; increase 'maximumBytes'")
         }
         guard let folder = try openFolder(making: true) else { throw SystemFailure(call: "open", number: ENOENT) }
         let isLimited = maximumBytes != nil || maximumCount != nil

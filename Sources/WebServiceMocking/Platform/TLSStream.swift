@@ -47,14 +47,15 @@ final class TLSContext: Sendable {
     }
 }
 
-/// The server side of TLS on one connection. It performs no I/O itself: OpenSSL reads from and
-/// writes to memory, and the socket transfers the bytes.
+/// The server side of TLS on one connection.
 ///
+/// It performs no I/O: OpenSSL reads from and writes to memory, and the socket transfers the bytes.
 /// One thread may receive while another one sends. A sender that waits for the client delays the
 /// bytes that are received in the meantime.
 final class TLSStream: Sendable {
     private let context: TLSContext
-    /// Used with the lock, because OpenSSL does not synchronize the use of a connection.
+    /// The objects of OpenSSL. They are used only with the lock held, because OpenSSL does not
+    /// synchronize the use of a connection.
     private nonisolated(unsafe) let objects: Objects
     private let lock = Mutex(())
 
@@ -65,7 +66,9 @@ final class TLSStream: Sendable {
         let output: TLSLibrary.Object
     }
 
-    /// - Returns: `nil` if OpenSSL has no memory.
+    /// Creates the server side of a new connection.
+    ///
+    /// - Returns: `nil` if OpenSSL cannot allocate memory.
     init?(_ context: TLSContext) {
         let library = context.library
         guard let connection = library.makeConnection(context.context) else { return nil }

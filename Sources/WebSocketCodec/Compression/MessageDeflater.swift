@@ -21,7 +21,7 @@ final class MessageDeflater {
     /// An empty block without its trailer, which is the form of an empty message.
     private static let emptyMessage: [UInt8] = [0]
 
-    /// - Returns: `nil` if zlib does not support the window or has no memory.
+    /// - Returns: `nil` if zlib does not support the window or cannot allocate memory.
     init?(_ zlib: Zlib, windowBits: Int, hasContextTakeover: Bool) {
         self.zlib = zlib
         self.hasContextTakeover = hasContextTakeover

@@ -273,7 +273,8 @@ extension ParameterValue {
         guard depth < ParameterStrategy.maximumDepth else {
             let name = name.cut(to: 80).escapingControls
             throw WebServiceError(
-                .encoding, "the parameter '\(name)' is nested deeper than \(ParameterStrategy.maximumDepth) levels")
+                .encoding,
+                "the parameter '\(name)' is nested deeper than \(ParameterStrategy.maximumDepth) levels; flatten it")
         }
         switch self {
         case .null: return NSNull()
