@@ -115,7 +115,9 @@ public final class WebSocket: Sendable {
             let bytes = try (encoder ?? self.encoder).encode(value)
             text = String(decoding: bytes, as: UTF8.self)
         } catch {
-            throw WebServiceError(.encoding, "\(type(of: value)) cannot be encoded as a message", underlying: error)
+            throw WebServiceError(
+                .encoding, "the encoder rejected a message of type \(type(of: value)); see the underlying error",
+                underlying: error)
         }
         try await channel.send(.text(text))
     }

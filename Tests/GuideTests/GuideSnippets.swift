@@ -1249,12 +1249,12 @@ struct GuideSnippets {
     func errors() async {
         service.GET("../admin").responseError { error in
             guard let error = error as? WebServiceError else { return }
-            print(error.code == .invalidURL, error)  // true invalidURL: the path leads above the base URL
+            print(error.code == .invalidURL, error)  // true invalidURL: the path leads above the base URL; remove '..'
         }
         .resume()
         let texts = Mutex<[String]>([])
         await service.GET("../admin").responseError { error in texts.withLock { $0.append("\(error)") } }.finish()
-        #expect(texts.withLock { $0 } == ["invalidURL: the path leads above the base URL"])
+        #expect(texts.withLock { $0 } == ["invalidURL: the path leads above the base URL; remove '..'"])
     }
 
     @Test("A typed request is handled by an endpoint that supports it")

@@ -198,10 +198,11 @@ extension ParameterStrategy {
             throw WebServiceError(
                 .encoding, "\(subject) is a date that cannot be represented; use a date in the years 1 to 9999")
         case .double(let number) where !number.isFinite:
-            throw WebServiceError(.encoding, "\(subject) is not a finite number")
+            throw WebServiceError(.encoding, "\(subject) is not a finite number; pass a finite one or a string")
         case .integer, .unsigned, .double, .null: return value.description
         case .array, .object:
-            throw WebServiceError(.encoding, "\(subject) is an array or an object where only single values are allowed")
+            throw WebServiceError(
+                .encoding, "\(subject) is an array or an object where only a single value is allowed; pass one value")
         case .unsupported(let type):
             throw WebServiceError(
                 .encoding,

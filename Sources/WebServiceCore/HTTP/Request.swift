@@ -153,7 +153,9 @@ public struct Request: Sendable {
         } catch {
             let failure =
                 error as? WebServiceError
-                ?? WebServiceError(.encoding, "the request cannot be created", underlying: error)
+                ?? WebServiceError(
+                    .encoding, "urlRequest() of \(type(of: encodable)) failed; see the underlying error",
+                    underlying: error)
             self.init(.GET, location: .invalid(failure))
         }
     }

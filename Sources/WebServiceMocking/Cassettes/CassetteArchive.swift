@@ -73,11 +73,12 @@ struct CassetteArchive: Decodable {
         } catch let error as WebServiceError {
             throw error
         } catch {
-            throw WebServiceError(.cassette, "the archive \(name) cannot be read", underlying: error)
+            throw WebServiceError(
+                .cassette, "the archive \(name) cannot be read; check its path and permissions", underlying: error)
         }
         do { self = try JSON.decode(CassetteArchive.self, from: data) } catch {
             throw WebServiceError(
-                .cassette, "the archive \(name) is damaged and must be exported again: \(error)", underlying: error)
+                .cassette, "the archive \(name) is damaged; export it again: \(error)", underlying: error)
         }
     }
 }

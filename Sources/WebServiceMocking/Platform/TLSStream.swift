@@ -30,7 +30,8 @@ final class TLSContext: Sendable {
         let pem: CInt = 1
         guard library.useCertificate(context, certificate) == 1, library.useKey(context, key, pem) == 1 else {
             library.releaseContext(context)
-            throw WebServiceError(.tlsUnavailable, "OpenSSL rejected the certificate or the key")
+            throw WebServiceError(
+                .tlsUnavailable, "OpenSSL rejected the certificate or the key; pass PEM files that belong together")
         }
         if let clients, library.certificates?.configure(context, clients) != true {
             library.releaseContext(context)

@@ -72,7 +72,7 @@ public final class MockSession: MockableSession, StreamingSession {
         clock = TaskClock(timekeeper)
     }
 
-    /// The requests in the order of `resume()`, including those without a matching stub.
+    /// The requests in the order of `resume()`, including those that match no stub.
     public var recordedRequests: [URLRequest] {
         stubTable.state.withLock { $0.requests }.compactMap { $0.encodable?.urlRequestValue }
     }

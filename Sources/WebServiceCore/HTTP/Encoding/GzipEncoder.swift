@@ -33,7 +33,7 @@ package final class GzipEncoder {
             zlib.begin(stream, Self.defaultLevel, Self.deflated, isDeflate ? Self.zlib : Self.gzip, 8, 0, "1.2.3", size)
                 == 0
         else {
-            throw WebServiceError(.encoding, "the body cannot be compressed, because zlib cannot allocate memory")
+            throw WebServiceError(.encoding, "zlib cannot allocate memory to compress the body; send it uncompressed")
         }
     }
 
@@ -76,7 +76,9 @@ package final class GzipEncoder {
                 return true
             }
         }
-        guard isEncoded else { throw WebServiceError(.encoding, "zlib cannot compress the body") }
+        guard isEncoded else {
+            throw WebServiceError(.encoding, "zlib failed to compress the body; send it uncompressed")
+        }
         return encoded
     }
 }
