@@ -151,7 +151,7 @@ public typealias RestrictedProvider = GroupProvider<ListedRequests>
 
 /// The group of a ``RestrictedProvider``, which is created from a list of types.
 public enum ListedRequests: RequestGroup {
-    /// No types.
+    /// An empty list, which the types of the ``RestrictedProvider`` replace.
     public static let requestTypes: [any ServiceRequest.Type] = []
 }
 

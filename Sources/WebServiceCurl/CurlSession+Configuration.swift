@@ -67,8 +67,8 @@ extension CurlSession {
         ///
         /// The URL still defines the `Host` field, and whether TLS is used. The proxy configuration
         /// has no effect. Each request uses a separate connection, because libcurl does not report
-        /// which of several connections to one path it has selected. At most 107 bytes (103 on
-        /// Darwin). Defaults to `nil`.
+        /// which of several connections to one path it has selected. The path has at most 107
+        /// bytes (103 on Darwin). Defaults to `nil`.
         public var unixSocketPath: String?
 
         /// The IP addresses of hosts, by host and port, such as `"api.example.com:443"`.

@@ -71,10 +71,10 @@ public final class WebSocket: Sendable {
         Messages { [self] in try await channel.next() }
     }
 
-    /// The decoded messages of the server.
+    /// Returns the server's messages as values of a type.
     ///
-    /// It ends and throws like ``messages``. A message that cannot be decoded throws
-    /// `WebServiceError.Code.decoding`; the next iteration continues with the next message.
+    /// The sequence ends and throws like ``messages``. For a message that cannot be decoded, it
+    /// throws `WebServiceError.Code.decoding`; the next iteration continues with the next message.
     ///
     /// - Parameters:
     ///   - type: The type of the values.

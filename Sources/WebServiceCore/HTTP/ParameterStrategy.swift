@@ -68,7 +68,7 @@ public struct ParameterStrategy: Sendable {
         case numeric
     }
 
-    /// A format of `nil`.
+    /// The encoding of a parameter whose value is `nil`.
     public enum Nulls: Sendable {
         /// The parameter is omitted.
         case omitted

@@ -28,7 +28,7 @@ extension Request {
             self.content = content
         }
 
-        /// No body.
+        /// The absence of a body.
         public static let none = Body(.none)
 
         /// Returns a body of bytes.

@@ -253,7 +253,8 @@ extension Request {
 }
 
 extension Request: RedactedReflectable {
-    /// The method and the URL without its query and path parameters: safe to log.
+    /// A description that is safe to log: the method and the URL without its query and path
+    /// parameters.
     public var description: String {
         let text = url?.absoluteString.withoutParameters
         let name = ASCII.isToken(method.rawValue.utf8) ? method.rawValue : "(invalid method)"

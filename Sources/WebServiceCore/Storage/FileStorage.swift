@@ -32,7 +32,7 @@ public final class FileStorage: ResponseStorage {
     public enum Format: Sendable, Hashable {
         /// The data with its key, date and checksum.
         case wrapped
-        /// Only the data, for files that other programs read. Neither damage nor a collision of
+        /// The data alone, for files that other programs read. Neither damage nor a collision of
         /// file names is detected. The date is unknown (`nil`), and an entry is read as
         /// ``StorageEntry/Content/unlabelled(_:)``, regardless of what was stored.
         case bare

@@ -14,7 +14,7 @@ final class MessageDeflater {
     private static let defaultLevel: CInt = -1
     private static let defaultMemory: CInt = 8
     private static let synchronize: CInt = 2
-    /// There is nothing to do.
+    /// The result of a call that has neither input nor space for output (`Z_BUF_ERROR`).
     private static let bufferError: CInt = -5
     /// The end of an empty block, which is removed from each message.
     private static let trailerLength = 4

@@ -29,7 +29,7 @@ extension Request: URLRequestEncodable {
     /// The ``queryParameterEncoder`` adds them; without one, they are written as `name=value&…`.
     public func encodeURL(adding parameters: Parameters) throws -> URL {
         guard let url = URL(string: try encodeURL(queryParameters.map { $0 + parameters } ?? parameters)) else {
-            throw WebServiceError(.invalidURL, "the URL is malformed")
+            throw WebServiceError(.invalidURL, "the URL is malformed; correct its path and query")
         }
         return url
     }

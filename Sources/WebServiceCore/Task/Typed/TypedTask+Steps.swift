@@ -132,7 +132,7 @@ extension TypedTask {
 
     /// Calls the closure with the value, on the main actor.
     ///
-    /// Not called after an error. Later handlers wait until it returns.
+    /// The closure is not called after an error. Later handlers wait until it returns.
     @discardableResult
     public func updateUI(_ observer: @escaping @MainActor @Sendable (Value) -> Void) -> Self {
         observeOnMain({ try? $0.get() }, observer)  // a failure has no value to observe
@@ -140,7 +140,7 @@ extension TypedTask {
 
     /// Calls the closure with the error, on the main actor.
     ///
-    /// Not called on success. Later handlers wait until it returns.
+    /// The closure is not called on success. Later handlers wait until it returns.
     @discardableResult
     public func updateErrorUI(_ observer: @escaping @MainActor @Sendable (any Error) -> Void) -> Self {
         observeOnMain({ if case .failure(let error) = $0 { error } else { nil } }, observer)

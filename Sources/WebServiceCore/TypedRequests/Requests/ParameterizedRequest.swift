@@ -125,6 +125,6 @@ extension ParameterizedRequest {
 }
 
 extension ParameterizedRequest where Body == Never? {
-    /// No body.
+    /// `nil`: the request has no body.
     public var body: Never? { nil }
 }
