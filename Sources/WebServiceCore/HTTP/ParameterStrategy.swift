@@ -20,7 +20,7 @@ public struct ParameterStrategy: Sendable {
     public var nesting: Nesting
     /// The format of Boolean values.
     public var booleans: Booleans
-    /// The format of `nil`.
+    /// The encoding of parameters whose value is `nil`.
     public var nulls: Nulls
     /// The format of dates.
     public var dates: Dates

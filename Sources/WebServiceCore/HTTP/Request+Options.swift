@@ -23,9 +23,9 @@ extension Request {
     /// size does not apply to its streams and downloads, and its deadline only to their heads. If
     /// they are set on the request or the task of a stream or a download, both apply to the whole.
     ///
-    /// Four of these limits apply to durations: ``connectTimeout`` to connecting, ``timeout`` to
-    /// each wait for bytes, ``attemptTimeout`` to one attempt, and ``deadline`` to the whole
-    /// exchange, with all attempts and the pauses between them.
+    /// Four of these options limit the duration of an exchange: ``connectTimeout`` limits
+    /// connecting, ``timeout`` each wait for bytes, ``attemptTimeout`` one attempt, and
+    /// ``deadline`` the whole exchange, with all attempts and the pauses between them.
     /// ``WebService/withDeadline(_:isolation:_:)`` shortens the deadlines of all requests in a
     /// scope.
     public struct Options: Sendable {

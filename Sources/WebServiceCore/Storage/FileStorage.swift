@@ -139,14 +139,15 @@ public final class FileStorage: ResponseStorage {
 
     /// Stores an entry in place of the one with the same key.
     ///
-    /// With limits, the oldest entries are then removed until the limits are met. An entry dated
-    /// more than a minute in the future, because of an incorrect clock, counts as the oldest.
+    /// The oldest entries are then removed until the others are within `maximumBytes` and
+    /// `maximumCount`. An entry dated more than a minute in the future, because of an incorrect
+    /// clock, counts as the oldest.
     ///
-    /// - Throws: ``WebServiceError/Code/entryTooLarge`` if the entry alone exceeds the limits;
-    ///   ``WebServiceError/Code/storage`` for a value without bytes, or, with a `POSIXError` as the
-    ///   underlying error, if the file cannot be written. The previous entry remains. (If only the
-    ///   last step of ``StorageEntry/Durability/power`` fails, the new entry is stored, but a power
-    ///   failure may lose it.)
+    /// - Throws: ``WebServiceError/Code/entryTooLarge`` if the entry alone exceeds `maximumBytes`,
+    ///   or `maximumCount` is less than 1; ``WebServiceError/Code/storage`` for a value without
+    ///   bytes, or, with a `POSIXError` as the underlying error, if the file cannot be written. The
+    ///   previous entry remains. (If only the last step of ``StorageEntry/Durability/power`` fails,
+    ///   the new entry is stored, but a power failure may lose it.)
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         try await perform("an entry could not be written") { try self.write(entry, key) }
     }

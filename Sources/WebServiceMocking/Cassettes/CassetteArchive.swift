@@ -84,7 +84,7 @@ struct CassetteArchive: Decodable {
 }
 
 extension CassetteArchive.Entry {
-    /// The request; `nil` if it is not one of HTTP.
+    /// Returns the request, or `nil` if it is not an HTTP request.
     ///
     /// - Throws: A description of what is missing.
     func received() throws(CassetteArchive.Damage) -> ReceivedRequest? {
@@ -134,7 +134,7 @@ extension CassetteArchive.Entry {
 }
 
 extension CassetteArchive.Content {
-    /// The bytes of the body, in the charset of its type.
+    /// Returns the bytes of the body, in the charset of its type.
     fileprivate func data() throws(CassetteArchive.Damage) -> Data {
         guard let text, !text.isEmpty else { return Data() }
         switch encoding?.asciiLowercased() {

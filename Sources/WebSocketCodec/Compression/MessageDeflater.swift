@@ -16,7 +16,7 @@ final class MessageDeflater {
     private static let synchronize: CInt = 2
     /// The result of a call that has neither input nor space for output (`Z_BUF_ERROR`).
     private static let bufferError: CInt = -5
-    /// The end of an empty block, which is removed from each message.
+    /// The length of the end of an empty block, which is removed from each message.
     private static let trailerLength = 4
     /// An empty block without its trailer, which is the form of an empty message.
     private static let emptyMessage: [UInt8] = [0]

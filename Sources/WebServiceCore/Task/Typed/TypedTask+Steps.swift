@@ -95,10 +95,10 @@ extension TypedTask {
 
     /// The transfer progress as a sequence, which ends with the task.
     ///
-    /// For a streamed body, it ends with the head: use ``onProgress(_:)``.
     /// Each element is the latest progress; a slow reader skips earlier ones. Iterating does not
-    /// resume the task, and leaving the loop does not cancel it. Must be read before the task
-    /// completes.
+    /// resume the task, and leaving the loop does not cancel it. Access this property before the
+    /// task completes. For a streamed body, whose task completes with the head, use
+    /// ``onProgress(_:)`` instead.
     public var progress: AsyncStream<TransferProgress> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: TransferProgress.self, bufferingPolicy: .bufferingNewest(1))
