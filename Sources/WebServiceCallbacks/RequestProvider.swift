@@ -14,10 +14,10 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
     /// Defaults to `DuplicateMode.allow`.
     public var duplicates = DuplicateMode.allow
 
-    /// The delegate that receives results. Held weakly.
-    ///
-    /// Used by ``performForDelegate(_:key:duplicates:)`` and
+    /// The delegate that receives the results of ``performForDelegate(_:key:duplicates:)`` and
     /// ``storedForDelegate(_:maximumAge:_:)``.
+    ///
+    /// The provider does not retain it.
     public weak var delegate: (any ServiceDelegate)?
 
     /// A Boolean value that indicates whether the delegate of a storage read receives only values.
