@@ -63,7 +63,7 @@ extension SessionTask {
 extension SessionTask {
     /// Adds a handler that observes the current result and does not change it.
     ///
-    /// Skipped on the failure track and while there is no result.
+    /// The handler is skipped after a failure, and while there is no result.
     @discardableResult
     public func transform(_ handler: @escaping @Sendable (_ value: Any?) throws -> Void) -> Self {
         add(.observeValue(handler))
@@ -71,7 +71,7 @@ extension SessionTask {
 
     /// Adds a handler that replaces the current result.
     ///
-    /// Skipped on the failure track and while there is no result.
+    /// The handler is skipped after a failure, and while there is no result.
     @discardableResult
     @_disfavoredOverload
     public func transform(_ handler: @escaping @Sendable (_ value: Any?) throws -> ServiceTaskResult) -> Self {
