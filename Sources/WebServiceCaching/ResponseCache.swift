@@ -32,7 +32,7 @@ import FoundationNetworking
 ///   it (RFC 9111, section 4.1). `Vary: *` and a malformed `Vary` prevent storing. The values of
 ///   the request fields are stored only as an HMAC-SHA256, keyed with a random salt per response.
 /// - A 304 with an entity tag other than the stored one removes the stored response, and the
-///   request is sent again without a condition. A 304 to that request is
+///   request is sent again without a condition. If that request also receives a 304, it fails with
 ///   `URLError.badServerResponse`.
 /// - A successful request with an unsafe method removes the stored responses for its URL, and for
 ///   `Location` and `Content-Location` in the same origin. The response to a GET that is in flight

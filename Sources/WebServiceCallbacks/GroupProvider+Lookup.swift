@@ -1,30 +1,30 @@
 public import WebServiceCore
 
-/// Finds and cancels requests in flight of the accepted types, as `WebService` does. Requests of
-/// other types are neither found nor cancelled.
+/// Finds and cancels the requests in flight, as `WebService` does, but only those of the accepted
+/// types.
 extension GroupProvider {
     /// Returns whether a request of an accepted type is in flight.
     public func containsRequests() -> Bool {
         contains { _, _ in true }
     }
 
-    /// Returns whether an equal request is in flight.
+    /// Returns whether a request that is equal to the given one is in flight.
     public func containsRequest<Request: ServiceRequest & Hashable>(_ request: Request) -> Bool {
         canUseRequest(type: Request.self) && service.containsRequest(request)
     }
 
-    /// Returns whether a request of the type is in flight.
+    /// Returns whether a request of the given type is in flight.
     public func containsRequest(type: any ServiceRequest.Type) -> Bool {
         contains { other, _ in other == type }
     }
 
-    /// Returns whether a request with an equal key is in flight.
+    /// Returns whether a request with the given key is in flight.
     public func containsRequest(key: any Hashable & Sendable) -> Bool {
         let key = RequestKey(key)
         return contains { $1 == key }
     }
 
-    /// Returns whether a request with a key of the type is in flight.
+    /// Returns whether a request with a key of the given type is in flight.
     public func containsRequest<Key: Hashable & Sendable>(keyType: Key.Type) -> Bool {
         contains { $1?.type == ObjectIdentifier(keyType) }
     }
@@ -34,23 +34,23 @@ extension GroupProvider {
         cancel { _, _ in true }
     }
 
-    /// Cancels equal requests.
+    /// Cancels the requests that are equal to the given one.
     public func cancelRequests<Request: ServiceRequest & Hashable>(_ request: Request) {
         if canUseRequest(type: Request.self) { service.cancelRequests(request) }
     }
 
-    /// Cancels requests of the type.
+    /// Cancels the requests of the given type.
     public func cancelRequests(type: any ServiceRequest.Type) {
         cancel { other, _ in other == type }
     }
 
-    /// Cancels requests with an equal key.
+    /// Cancels the requests with the given key.
     public func cancelRequests(key: any Hashable & Sendable) {
         let key = RequestKey(key)
         cancel { $1 == key }
     }
 
-    /// Cancels requests with a key of the type.
+    /// Cancels the requests with a key of the given type.
     public func cancelRequests<Key: Hashable & Sendable>(keyType: Key.Type) {
         cancel { $1?.type == ObjectIdentifier(keyType) }
     }

@@ -19,10 +19,10 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     /// Defaults to `DuplicateMode.allow`.
     public var duplicates = DuplicateMode.allow
 
-    /// The delegate that receives results. Held weakly.
-    ///
-    /// Used by ``performForDelegate(_:key:duplicates:)`` and
+    /// The delegate that receives the results of ``performForDelegate(_:key:duplicates:)`` and
     /// ``storedForDelegate(_:key:maximumAge:_:)``.
+    ///
+    /// The provider does not retain it.
     public weak var delegate: (any ServiceDelegate)?
 
     /// A Boolean value that indicates whether the delegate of a storage read receives only values.
@@ -151,7 +151,7 @@ public typealias RestrictedProvider = GroupProvider<ListedRequests>
 
 /// The group of a ``RestrictedProvider``, which is created from a list of types.
 public enum ListedRequests: RequestGroup {
-    /// No types.
+    /// An empty list, which the types of the ``RestrictedProvider`` replace.
     public static let requestTypes: [any ServiceRequest.Type] = []
 }
 

@@ -14,10 +14,10 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
     /// Defaults to `DuplicateMode.allow`.
     public var duplicates = DuplicateMode.allow
 
-    /// The delegate that receives results. Held weakly.
-    ///
-    /// Used by ``performForDelegate(_:key:duplicates:)`` and
+    /// The delegate that receives the results of ``performForDelegate(_:key:duplicates:)`` and
     /// ``storedForDelegate(_:maximumAge:_:)``.
+    ///
+    /// The provider does not retain it.
     public weak var delegate: (any ServiceDelegate)?
 
     /// A Boolean value that indicates whether the delegate of a storage read receives only values.
@@ -60,7 +60,7 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
         service.containsRequest(type: Request.self)
     }
 
-    /// Returns whether a request of the type with an equal key is in flight.
+    /// Returns whether a request of the type with the given key is in flight.
     public func containsRequest(key: any Hashable & Sendable) -> Bool {
         let key = RequestKey(key)
         return service.containsRequest { $0 == Request.self && $1 == key }
@@ -71,7 +71,7 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
         service.cancelRequests(type: Request.self)
     }
 
-    /// Cancels the requests of the type with an equal key.
+    /// Cancels the requests of the type with the given key.
     public func cancelRequests(key: any Hashable & Sendable) {
         let key = RequestKey(key)
         service.cancelRequests { $0 == Request.self && $1 == key }
@@ -79,12 +79,12 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
 }
 
 extension RequestProvider where Request: Hashable {
-    /// Returns whether an equal request is in flight.
+    /// Returns whether a request that is equal to the given one is in flight.
     public func containsRequest(_ request: Request) -> Bool {
         service.containsRequest(request)
     }
 
-    /// Cancels equal requests.
+    /// Cancels the requests that are equal to the given one.
     public func cancelRequests(_ request: Request) {
         service.cancelRequests(request)
     }

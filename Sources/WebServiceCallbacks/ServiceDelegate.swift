@@ -1,6 +1,8 @@
 public import WebServiceCore
 
-/// An observer of typed requests that were started or read with a delegate. Held weakly.
+/// An observer of typed requests that were started or read with a delegate.
+///
+/// Services and providers do not retain it.
 public protocol ServiceDelegate: AnyObject, Sendable {
     /// Notifies the delegate of a result. Called once per request, on the main actor.
     ///

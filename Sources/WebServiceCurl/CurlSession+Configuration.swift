@@ -16,8 +16,8 @@ extension CurlSession {
     public struct Configuration: Sendable {
         /// The number of threads, each with one event loop and its own connections.
         ///
-        /// One loop handles tens of thousands of requests per second. Clamped to 1 through 64.
-        /// Defaults to 1.
+        /// One loop handles tens of thousands of requests per second. A value below 1 or above 64
+        /// is replaced by the nearest of the two. Defaults to 1.
         public var loops = 1
 
         /// The maximum number of connections per host and port, for each loop.
@@ -67,8 +67,8 @@ extension CurlSession {
         ///
         /// The URL still defines the `Host` field, and whether TLS is used. The proxy configuration
         /// has no effect. Each request uses a separate connection, because libcurl does not report
-        /// which of several connections to one path it has selected. At most 107 bytes (103 on
-        /// Darwin). Defaults to `nil`.
+        /// which of several connections to one path it has selected. The path has at most 107
+        /// bytes (103 on Darwin). Defaults to `nil`.
         public var unixSocketPath: String?
 
         /// The IP addresses of hosts, by host and port, such as `"api.example.com:443"`.
@@ -82,11 +82,12 @@ extension CurlSession {
         ///
         /// The closure receives the host in lower case and the port, and returns the addresses to
         /// try in turn, or `nil` to let the system look the host up. An error that it throws fails
-        /// the request. URL, `Host` field and certificate check are unchanged. It is called
-        /// concurrently, on threads of the package that it may block. It is not called for IP
-        /// addresses, for hosts in ``addresses``, for a Unix domain socket, or if the configuration
-        /// specifies a proxy. An existing connection to the host is reused, whatever the closure
-        /// returns. The deadline of the request limits the wait. Defaults to `nil`.
+        /// the request. The URL, the `Host` field and the verification of the certificate do not
+        /// change. The closure is called concurrently, on threads of the package that it may block.
+        /// It is not called for IP addresses, for hosts in ``addresses``, for a Unix domain socket,
+        /// or if the configuration specifies a proxy. An existing connection to the host is reused,
+        /// whatever the closure returns. The deadline of the request limits the wait. Defaults to
+        /// `nil`.
         public var resolver: (@Sendable (_ host: String, _ port: Int) async throws -> [String]?)?
 
         /// The URL of the server that looks names up over HTTPS (RFC 8484), such as
@@ -94,23 +95,23 @@ extension CurlSession {
         ///
         /// The name in this URL is looked up by the system. The certificate of the server is
         /// verified with the PEM file of ``TLS/trustedCertificatesFile``, or with the certificates
-        /// of the system. Has no effect for hosts with ``addresses`` and for a proxy that looks the
-        /// name up. With a libcurl that does not support it, the session cannot be created.
+        /// of the system. The server does not look up hosts with ``addresses``, or names that a
+        /// proxy looks up. If libcurl does not support this option, the session cannot be created.
         /// Defaults to `nil`.
         public var dnsURL: String?
 
         /// The maximum average rate at which each request receives bytes, in bytes per second.
         ///
-        /// At least 16,384. libcurl receives up to 100 KiB, or the bytes of one second, in one
-        /// burst and then waits, so a body that is smaller is not delayed. The wait counts toward
-        /// the idle timeout. A download can have its own limit; both apply. Defaults to `nil`, no
-        /// limit.
+        /// The lowest effective rate is 16,384. libcurl receives up to 100 KiB, or the bytes of one
+        /// second, in one burst and then waits, so a body that is smaller is not delayed. The wait
+        /// counts toward the idle timeout. A download can have its own limit; both apply. Defaults
+        /// to `nil`, no limit.
         public var maximumBytesPerSecondReceived: Int?
 
         /// The maximum average rate at which each request sends its body, in bytes per second.
         ///
-        /// At least 16,384. A body of at most 32 KiB is sent together with the header. Defaults to
-        /// `nil`, no limit.
+        /// The lowest effective rate is 16,384. A body of at most 32 KiB is sent together with the
+        /// header. Defaults to `nil`, no limit.
         public var maximumBytesPerSecondSent: Int?
 
         /// The TLS configuration of all servers without a value in ``hostTLS``.
@@ -121,8 +122,9 @@ extension CurlSession {
         /// `"api.example.com"` is one host, on every port. `"*.example.com"` is every subdomain of
         /// `example.com` at any depth, without `example.com` itself. An exact name takes
         /// precedence, then the longest one. An IP address is a name as well; an IPv6 address is in
-        /// brackets. A redirect is sent according to the configuration of its own host. Applies to
-        /// the connection through the tunnel of a proxy, but not to the connection to the proxy.
+        /// brackets. A redirect is sent according to the configuration of its own host. The
+        /// configuration applies to the connection through the tunnel of a proxy, but not to the
+        /// connection to the proxy.
         /// Defaults to an empty dictionary.
         public var hostTLS: [String: TLS] = [:]
 

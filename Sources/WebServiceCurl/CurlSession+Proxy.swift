@@ -106,7 +106,8 @@ extension CurlSession.Proxy {
 // MARK: - Descriptions without secrets
 
 extension CurlSession.Proxy: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The kind of proxy, or scheme, host and port without user and password; safe to log.
+    /// A description that is safe to log: the kind of proxy, or scheme, host and port without user
+    /// and password.
     public var description: String {
         switch self {
         case .environment: return "environment"

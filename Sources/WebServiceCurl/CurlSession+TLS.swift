@@ -104,7 +104,8 @@ extension CurlSession {
 }
 
 extension CurlSession.TLS.ClientCertificate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The paths, without the password and without data in memory; safe to log.
+    /// A description that is safe to log: the paths, without the password and without data in
+    /// memory.
     public var description: String { "certificate \(certificate.name), key \((key ?? certificate).name)" }
 
     /// The same as ``description``.

@@ -9,9 +9,9 @@ import WebServiceCore
 struct ConnectionLimit: Sendable {
     private(set) var value: Int
     private var maximum: Int
-    /// The number of complete requests since the limit was changed.
+    /// The number of requests that were completed since the limit changed.
     private var completed = 0
-    /// The number of complete requests for each connection before the next trial.
+    /// The number of requests that each connection must complete before the next trial.
     private var patience = 1
     /// A Boolean value that indicates whether the last change was an increase that has not been
     /// confirmed.
@@ -39,7 +39,8 @@ struct ConnectionLimit: Sendable {
     /// - Parameters:
     ///   - active: The number of other requests in progress.
     ///   - earliest: The instant before which no trial begins.
-    /// - Returns: Whether the request was a trial: the server accepts the others.
+    /// - Returns: `true` if the rejected request was a trial, which means that the server still
+    ///   accepts the other requests.
     mutating func reject(active: Int, until earliest: UInt64) -> Bool {
         defer { (isTrial, completed) = (false, 0) }
         if isTrial {

@@ -3,11 +3,11 @@ import WebServiceCore
 
 /// Decides which bytes of a file are requested, and how the body of a response is used.
 ///
-/// A value without I/O. It follows RFC 9110, sections 13.1.5, 14 and 15.3.7.
+/// A plan is a value that performs no I/O. It follows RFC 9110, sections 13.1.5, 14 and 15.3.7.
 struct DownloadPlan: Sendable, Equatable {
-    /// The first byte that is requested; `nil` for the whole file.
+    /// The offset of the first requested byte; `nil` if the whole file is requested.
     let offset: Int64?
-    /// The last byte that is requested; `nil` for all bytes to the end.
+    /// The offset of the last requested byte; `nil` if all bytes to the end are requested.
     var last: Int64?
     /// The representation that the existing bytes belong to.
     let state: DownloadState
@@ -56,16 +56,16 @@ struct DownloadPlan: Sendable, Equatable {
 
     /// The use of a response body.
     enum Step: Sendable, Equatable {
-        /// These bytes of the file, which begin where the existing ones end.
+        /// The body is this range of the file, which begins where the existing bytes end.
         case append(ClosedRange<Int64>)
-        /// These bytes of the file, which begin before the existing ones end. The common bytes must
-        /// be equal.
+        /// The body is this range of the file, which begins before the existing bytes end. The
+        /// bytes that both contain must be equal.
         case overlap(ClosedRange<Int64>)
-        /// The whole file. The existing bytes cannot be used.
+        /// The body is the whole file. The existing bytes cannot be used.
         case wholeFile
-        /// No part of the file, because all of it exists.
+        /// The body is not a part of the file, because all bytes of the file exist.
         case complete
-        /// The body cannot be used. The whole file must be requested. The string is the reason.
+        /// The body cannot be used, so the whole file must be requested. The string is the reason.
         case requestWholeFile(String)
         /// The body cannot be used, and the whole file was already requested. The string is the
         /// reason.

@@ -20,9 +20,9 @@ struct DownloadState: Sendable, Equatable, Codable {
     var url: String
     /// The hash of the URL without its query, which often contains an expiring signature.
     var place: String
-    /// The parts that are complete, if several connections write to the file.
+    /// The parts that are complete; `nil` unless several connections write to the file.
     var pieces: PieceMap?
-    /// The name of the file if the name of the partial file contains only its hash.
+    /// The name of the downloaded file; `nil` unless the partial file is named after its hash.
     var name: String?
 
     /// Creates the state for the response to a request.
@@ -94,7 +94,9 @@ struct DownloadState: Sendable, Equatable, Codable {
 extension DownloadState {
     private static let mark = "webservice-download 1 "
 
-    /// The state with a version and a checksum; `nil` if it is too long.
+    /// The content of the file: the version of the format, a checksum, and the state in JSON.
+    ///
+    /// `nil` if the result would be longer than ``maximumLength``.
     var encoded: Data? {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys

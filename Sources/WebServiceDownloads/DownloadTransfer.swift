@@ -35,7 +35,7 @@ struct DownloadTransfer {
     init(_ work: TaskWork, _ options: DownloadOptions) throws {
         if let checksum = options.checksum, checksum.hash == nil {
             throw WebServiceError(
-                .download, "the checksum is not \(2 * checksum.algorithm.length) hexadecimal digits")
+                .download, "the checksum must consist of \(2 * checksum.algorithm.length) hexadecimal digits")
         }
         let request = work.request
         guard request.method != .HEAD else {

@@ -9,7 +9,7 @@ struct RateLimit: Sendable {
     /// The instant until which all bytes are paid for.
     private var paid: UInt64
 
-    /// - Parameter bytesPerSecond: Values below 1 count as 1.
+    /// - Parameter bytesPerSecond: The maximum rate. A value below 1 counts as 1.
     init(bytesPerSecond: Int, now: UInt64) {
         self.bytesPerSecond = max(1, bytesPerSecond)
         paid = now

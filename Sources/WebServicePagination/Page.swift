@@ -27,7 +27,7 @@ public struct Page<Item: Sendable, Position: Hashable & Codable & Sendable>: Sen
 }
 
 extension Page: RedactedReflectable {
-    /// The number of items and whether more follow; safe to log.
+    /// A description that is safe to log: the number of items and whether more follow.
     public var description: String { "\(items.count) items, \(next == nil ? "last page" : "more follow")" }
 
     /// A mirror with the items and whether more follow, but without positions, which may be secret.

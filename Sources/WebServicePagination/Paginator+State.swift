@@ -69,7 +69,7 @@ extension Paginator {
 }
 
 extension Paginator.State: RedactedReflectable {
-    /// The number of items and whether more follow; safe to log.
+    /// A description that is safe to log: the number of items and whether more follow.
     public var description: String { "\(itemCount) items, \(isAtEnd ? "at the end" : "more follow")" }
 }
 

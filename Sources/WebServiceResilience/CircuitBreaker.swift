@@ -70,7 +70,7 @@ public final class CircuitBreaker: Interceptor {
         case .sent(let admitted): version = admitted
         case .refused(let delay):
             throw WebServiceError(
-                .circuitOpen, "the last requests failed, so the next one is sent in \(delay)",
+                .circuitOpen, "the last requests failed, so no request is sent now; try again in \(delay)",
                 underlying: OpenCircuit(timeUntilTrial: delay))
         }
         let result: Result<Response, any Error>

@@ -21,7 +21,8 @@ enum NetworkRoute {
         return host == "localhost" || ipv4("192.0.2.1") == true || ipv6("2001:db8::1") == true
     }
 
-    /// - Returns: `nil` for a string that is not an IPv4 address.
+    /// Returns whether the system has a route to an IPv4 address, or `nil` if the string is no such
+    /// address.
     private static func ipv4(_ host: String) -> Bool? {
         var address = sockaddr_in()
         guard inet_pton(AF_INET, host, &address.sin_addr) == 1 else { return nil }

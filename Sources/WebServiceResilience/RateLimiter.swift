@@ -102,7 +102,8 @@ public final class RateLimiter: Interceptor {
         return true
     }
 
-    /// Waits until the request is the first of its key, whose Swift task waits for the next token.
+    /// Waits until the request is the first of its key. Its Swift task then waits for the next
+    /// token.
     private func awaitTurn(_ request: QueuedRequest, _ key: String, _ clock: TaskClock) async throws {
         try await withTaskCancellationHandler {
             try await request.turn.value.get()

@@ -26,8 +26,8 @@ public final class TaskQueue: Sendable {
 
     /// Creates a queue.
     ///
-    /// - Parameter maximumInFlight: The maximum number of tasks in flight. Values below 1 count as
-    ///   1.
+    /// - Parameter maximumInFlight: The maximum number of tasks in flight. A value below 1 counts
+    ///   as 1.
     public init(maximumInFlight: Int) {
         places = TaskPlaces(maximum: max(1, maximumInFlight))
     }
@@ -36,13 +36,14 @@ public final class TaskQueue: Sendable {
         places.cancelAll()
     }
 
-    /// Adds a task, and starts it as `TypedTask.resume()` does if it is its turn.
+    /// Adds a task, and resumes it when it is its turn: immediately, if fewer tasks are in flight
+    /// than the maximum.
     ///
     /// A task that was already resumed, for example by another queue, is not added.
     ///
     /// - Parameters:
     ///   - task: A task of any kind: a download, an upload, a request or a typed request.
-    ///   - priority: The priority in the queue. Defaults to `nil`, that of its request.
+    ///   - priority: The priority in the queue. Defaults to `nil`: the priority of the request.
     /// - Returns: The task.
     @discardableResult
     public func add<Value>(_ task: TypedTask<Value>, priority: Request.Priority? = nil) -> TypedTask<Value> {

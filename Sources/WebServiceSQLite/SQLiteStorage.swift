@@ -20,9 +20,9 @@ public import WebServiceCore
 public final class SQLiteStorage: ResponseStorage {
     /// The classifications of data to store; `nil` for all.
     public let classifications: Set<DataClassification>?
-    /// The maximum size of all entries, keys included, in bytes; `nil` for unlimited.
+    /// The maximum size of all entries and their keys, in bytes; `nil` for no maximum.
     public let maximumBytes: Int?
-    /// The maximum number of entries; `nil` for unlimited.
+    /// The maximum number of entries; `nil` for no maximum.
     public let maximumCount: Int?
     /// The failures that a stored entry survives.
     public let durability: StorageEntry.Durability
@@ -37,18 +37,18 @@ public final class SQLiteStorage: ResponseStorage {
 
     /// Creates a storage without opening the database.
     ///
-    /// When the limits are exceeded, the entries written first are deleted until a tenth is free.
-    /// The database reuses their space; its file does not shrink, and contains more than the
-    /// entries. Each additional process that writes to the same file may exceed the limits by a
-    /// tenth.
+    /// When `maximumBytes` or `maximumCount` is exceeded, the entries written first are deleted
+    /// until a tenth is free. The database reuses their space; its file does not shrink, and
+    /// contains more than the entries. Each additional process that writes to the same file may
+    /// exceed both values by a tenth.
     ///
     /// - Parameters:
     ///   - file: The URL of the database file, which need not exist.
     ///   - classifications: The classifications of data to store. Defaults to `nil`, which stores
     ///     all.
-    ///   - maximumBytes: The maximum size of all entries, keys included, in bytes. Defaults to
-    ///     `nil`, which is unlimited.
-    ///   - maximumCount: The maximum number of entries. Defaults to `nil`, which is unlimited.
+    ///   - maximumBytes: The maximum size of all entries and their keys, in bytes. Defaults to
+    ///     `nil`: no maximum.
+    ///   - maximumCount: The maximum number of entries. Defaults to `nil`: no maximum.
     ///   - durability: The failures that a stored entry survives. With
     ///     `StorageEntry.Durability.power`, every write waits for the disk. Defaults to
     ///     `StorageEntry.Durability.process`.
@@ -114,21 +114,26 @@ public final class SQLiteStorage: ResponseStorage {
         return nil
     }
 
-    /// Stores an entry, replacing the one with the same key.
+    /// Stores an entry in place of the one with the same key.
     ///
-    /// - Throws: `WebServiceError.Code.entryTooLarge` if the entry alone exceeds the limits of the
-    ///   storage or of SQLite. `WebServiceError.Code.storage` if the entry is not bytes, or if the
-    ///   database cannot be written or is busy for one minute. The old entry is then retained.
+    /// - Throws: `WebServiceError.Code.entryTooLarge` if the entry alone exceeds ``maximumBytes``
+    ///   or the limit of SQLite, or ``maximumCount`` is less than 1. `WebServiceError.Code.storage`
+    ///   if the entry is not bytes, or if the database cannot be written or is busy for one minute.
+    ///   The previous entry remains.
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         let (key, limits) = (key.bytes, limits)
         guard let record = Record(entry, for: key) else {
             throw WebServiceError(.storage, "a database stores only bytes; use a MemoryStorage for other values")
         }
         let size = key.count + record.data.count
-        guard size <= limits.bytes ?? .max, limits.count ?? .max >= 1 else {
+        guard limits.count ?? .max >= 1 else {
+            throw WebServiceError(
+                .entryTooLarge, "the database accepts no entries; set 'maximumCount' to at least 1, or to nil")
+        }
+        guard size <= limits.bytes ?? .max else {
             throw WebServiceError(
                 .entryTooLarge,
-                "an entry of \(size) bytes exceeds the limits of the database; increase maximumBytes or maximumCount")
+                "an entry of \(size) bytes exceeds the maximum size of the database; increase 'maximumBytes'")
         }
         if durability == .process, size <= Self.mostBytesAtOnce,
             connections.now(connections.writer, { try $0.writeWithinBudget(record, for: key, limits) ? true : nil })

@@ -71,10 +71,10 @@ public final class WebSocket: Sendable {
         Messages { [self] in try await channel.next() }
     }
 
-    /// The decoded messages of the server.
+    /// Returns the server's messages as values of a type.
     ///
-    /// It ends and throws like ``messages``. A message that cannot be decoded throws
-    /// `WebServiceError.Code.decoding`; the next iteration continues with the next message.
+    /// The sequence ends and throws like ``messages``. For a message that cannot be decoded, it
+    /// throws `WebServiceError.Code.decoding`; the next iteration continues with the next message.
     ///
     /// - Parameters:
     ///   - type: The type of the values.
@@ -115,7 +115,9 @@ public final class WebSocket: Sendable {
             let bytes = try (encoder ?? self.encoder).encode(value)
             text = String(decoding: bytes, as: UTF8.self)
         } catch {
-            throw WebServiceError(.encoding, "\(type(of: value)) cannot be encoded as a message", underlying: error)
+            throw WebServiceError(
+                .encoding, "the encoder rejected a message of type \(type(of: value)); see the underlying error",
+                underlying: error)
         }
         try await channel.send(.text(text))
     }

@@ -3,7 +3,7 @@ import WebServiceMocking
 extension MockService {
     /// Runs a test and reports the violations at its end.
     ///
-    /// After an error of the test, only requests without a stub are reported.
+    /// After an error of the test, only requests that match no stub are reported.
     ///
     /// - Parameter place: The module and file, the path, the line and the column of the test.
     func verifying<Value>(

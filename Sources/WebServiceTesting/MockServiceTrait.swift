@@ -11,10 +11,10 @@ public import WebServiceMocking
 ///     #expect(try await BreweryClient(service: mock.service).brewers().count == 1)
 /// }
 /// ```
-/// Each violation that `StubResponder` finds in its verification is an issue at
-/// the line of its stub; a request without a stub is an issue at the line of the test. If the test
-/// throws an error, only requests without a stub are reported, because the test may not have sent
-/// all its requests. Each case of a parameterized test has its own service.
+/// Each violation that `StubResponder` finds in its verification is an issue at the line of its
+/// stub; a request that matches no stub is an issue at the line of the test. If the test throws an
+/// error, only requests that match no stub are reported, because the test may not have sent all its
+/// requests. Each case of a parameterized test has its own service.
 public struct MockServiceTrait: TestTrait, SuiteTrait, TestScoping {
     let baseURLString: String
     let inOrder: Bool

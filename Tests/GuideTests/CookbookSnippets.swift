@@ -98,6 +98,10 @@ struct SignedURL: Codable, Sendable {
     var url: String
 }
 
+struct Refusal: Decodable {
+    var reason: String
+}
+
 struct GraphQL<Value: Decodable & Sendable>: Decodable, Sendable {
     struct Failure: Error, Decodable { var message: String }
     var data: Value?
@@ -598,6 +602,20 @@ struct CookbookSnippets {
             }
         }
         #expect(printed == ["sold out", "the server cannot be reached"])
+    }
+
+    @Test("The body of an error is decoded")
+    func errorBody() async throws {
+        mock.on(.POST, "/orders", .json(["reason": "the ale is sold out"], status: 409))
+        var printed: [String] = []
+        func print(_ status: Int, _ reason: String) { printed.append("\(status) \(reason)") }
+        do {
+            try await service.POST("/orders").setJSON(["beer": "ale"]).empty().value
+        } catch let error as WebServiceError where error.code == .unacceptableStatus {
+            let refusal = try error.decodeBody(Refusal.self)
+            print(error.status ?? 0, refusal.reason)
+        }
+        #expect(printed == ["409 the ale is sold out"])
     }
 
     @Test("The cancellation of the awaiting Swift task is the error of a URL")

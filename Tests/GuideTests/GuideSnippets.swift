@@ -859,6 +859,20 @@ struct GuideSnippets {
         try task.httpArchive().write(to: folder.appendingPathComponent("brewers.har"))
         print(task.request.curlDescription())
         #expect(!task.task.request.curlDescription().contains("123"))
+
+        let jar = CookieJar()
+        jar.store(["session=7; Path=/"], from: try #require(task.request.url))
+        service.cookieJar = jar
+        service.interceptors = [.headers(["X-App": "brewery"])]
+        let order = service.POST("/orders").setJSON(["beer": "ale", "password": "canary"]).data()
+        _ = await order.result
+        let sent = try #require(session.receivedRequests.last)
+        #expect(sent.headers["X-App"] == "brewery")
+        #expect(sent.headers["Cookie"] == "session=7")
+        let command = order.request.curlDescription()
+        #expect(command.contains(#"'{"beer":"ale","password":"[redacted]"}'"#))
+        #expect(!command.contains("X-App"))
+        #expect(!command.contains("Cookie"))
         let archive = try Data(contentsOf: folder.appendingPathComponent("brewers.har"))
         #expect(String(decoding: archive, as: UTF8.self).contains("https://brewhapi.example.com/v1/brewers"))
     }
@@ -1249,12 +1263,12 @@ struct GuideSnippets {
     func errors() async {
         service.GET("../admin").responseError { error in
             guard let error = error as? WebServiceError else { return }
-            print(error.code == .invalidURL, error)  // true invalidURL: the path leads above the base URL
+            print(error.code == .invalidURL, error)  // true invalidURL: the path leads above the base URL; remove '..'
         }
         .resume()
         let texts = Mutex<[String]>([])
         await service.GET("../admin").responseError { error in texts.withLock { $0.append("\(error)") } }.finish()
-        #expect(texts.withLock { $0 } == ["invalidURL: the path leads above the base URL"])
+        #expect(texts.withLock { $0 } == ["invalidURL: the path leads above the base URL; remove '..'"])
     }
 
     @Test("A typed request is handled by an endpoint that supports it")

@@ -185,7 +185,7 @@ struct CurlCertificateTests {
         try expect("encrypted", "set 'keyPassword'") {
             $0.clientCertificate = Certificate(certificateFile: pem, keyFile: server.path("encrypted.key"))
         }
-        try expect("PKCS #12", "as the certificate only") {
+        try expect("PKCS #12", "pass it as the certificate") {
             $0.clientCertificate = Certificate(certificateFile: pem, keyFile: server.path("client.p12"))
         }
     }

@@ -238,7 +238,8 @@ struct CurlDescriptionTests {
         let value = Request.make { $0.headers = ["X-Secret": "canary\r\nX: y"] }
         #expect(
             value.curlDescription(redaction: nil)
-                == #"# 'invalidHeader: the value of the header '\''X-Secret'\'' contains a line break or another control character'"#
+                == #"# 'invalidHeader: the value of the header '\''X-Secret'\'' contains a line break or another "#
+                + "control character; remove it'"
         )
         let name = Request.make { $0.headers = ["Proxy-`id`$x'": "canary"] }
         #expect(
@@ -247,14 +248,16 @@ struct CurlDescriptionTests {
         )
         let parameter = Request.make { $0.queryParameters = ["a\n`id`\u{1B}": Double.nan] }
         #expect(
-            parameter.curlDescription() == #"# 'encoding: the parameter '\''a\n`id`\u{1B}'\'' is not a finite number'"#)
+            parameter.curlDescription()
+                == #"# 'encoding: the parameter '\''a\n`id`\u{1B}'\'' is not a finite number; pass a finite one or a string'"#
+        )
         #expect(
             Request(.GET, url: "ftp://h").curlDescription()
                 == #"# 'invalidURL: the scheme '\''ftp'\'' is not supported; use http or https'"#)
         #expect(
             Request(.GET, url: "https://ann:canary@h").curlDescription(redaction: nil).hasPrefix(
                 "# 'invalidURL: the URL must not contain user"))
-        #expect(Request.make("a b").curlDescription().hasPrefix("# 'invalidMethod: the method is not a token"))
+        #expect(Request.make("a b").curlDescription().hasPrefix("# 'invalidMethod: the method must be a token"))
     }
 
     // MARK: - Any input

@@ -93,6 +93,9 @@ extension WebServiceError {
     }
 
     static func deadline(_ duration: Duration, of request: Request? = nil) -> WebServiceError {
-        WebServiceError(.deadline, "the exchange exceeded its deadline of \(duration)", request: request)
+        WebServiceError(
+            .deadline,
+            "the exchange exceeded its deadline of \(duration); set a longer one if the server needs more time",
+            request: request)
     }
 }

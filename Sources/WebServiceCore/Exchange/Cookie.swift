@@ -54,7 +54,7 @@ public struct Cookie: Sendable, Hashable {
 }
 
 extension Cookie: RedactedReflectable {
-    /// The name, domain and path; safe to log.
+    /// A description that is safe to log: the name, domain and path.
     public var description: String { "\(name) of \(domain)\(path)".escapingControls }
 }
 

@@ -40,13 +40,11 @@ public struct ExchangeEvent: Sendable {
         case message(WebSocketMessage, isReceived: Bool)
         /// An event of the timeline other than an attempt.
         ///
-        /// For example a redirect, a retry, a wait, a refresh, a decision of a cache, a shared
-        /// response, or access to a storage (``Timeline/Kind``). An event with a duration is
+        /// Such events include redirects, retries, waits, refreshes, decisions of a cache, shared
+        /// responses and access to a storage (``Timeline/Kind``). An event with a duration is
         /// delivered when it ends.
         indirect case recorded(Timeline.Event)
-        /// The task has its result, and its handlers follow.
-        ///
-        /// For a streamed response, the head was accepted.
+        /// The task has its result, and its handlers follow. The result of a stream is its head.
         case ended(ExchangeSummary)
     }
 
@@ -57,8 +55,8 @@ public struct ExchangeEvent: Sendable {
     /// The nanoseconds since the exchange was resumed.
     package let nanoseconds: UInt64
 
-    /// The duration since the task was resumed, measured by a monotonic clock. Not less than that
-    /// of the previous event of the exchange.
+    /// The duration since the task was resumed, measured by a monotonic clock. It is never less
+    /// than that of the previous event of the exchange.
     public var time: Duration { .nanoseconds(Int64(clamping: nanoseconds)) }
 
     /// The date of the event: the date when the task was resumed plus ``time``.

@@ -41,7 +41,8 @@ public final class ObservedExchange: Sendable {
         self.date = date
     }
 
-    /// The type of a typed request, or the method and the URL without its query: safe to log.
+    /// A description that is safe to log: the type of a typed request, or the method and the URL
+    /// without its query.
     public var name: String { type.map { "\($0)" } ?? request?.description ?? "" }
 
     /// The value of a tag of the request (``Request/Options``).

@@ -25,7 +25,7 @@ struct ObservedResult {
         }
     }
 
-    /// Returns the error of the delegate if it rejects the result. The failure is reported.
+    /// Returns the delegate's error if the delegate rejects the result, and reports the failure.
     func rejection() -> (any Error)? {
         do {
             try notify { try $0.validateResponse(response: urlResponse, data: data, error: error) }

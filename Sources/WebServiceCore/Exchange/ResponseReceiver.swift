@@ -187,12 +187,12 @@ package final class ResponseReceiver: BodyReceiver {
         waiter?.resume()
     }
 
-    /// Sets the alarm that ends the attempt; `nil` if the attempt has no timeout.
+    /// Schedules the alarm that ends the attempt. Returns `nil` if the attempt has no timeout.
     private func attemptAlarm() -> Alarm? {
         guard let context, let limit = request?.options.attemptTimeout else { return nil }
         return context.clock.schedule(after: limit) { [self] in
-            let error = URLError(
-                .timedOut, userInfo: [NSLocalizedDescriptionKey: "the attempt exceeded its attemptTimeout of \(limit)"])
+            let text = "the attempt exceeded its attemptTimeout of \(limit); set a longer one, or retry the request"
+            let error = URLError(.timedOut, userInfo: [NSLocalizedDescriptionKey: text])
             let (waiter, task) = state.withLock { $0.set(Reply(result: .failure(error))) }
             task?.cancel()
             waiter?.resume()
@@ -302,7 +302,7 @@ package final class ResponseReceiver: BodyReceiver {
         case .noMemory:
             throw URLError(
                 .dataLengthExceedsMaximum,
-                userInfo: [NSLocalizedDescriptionKey: "no memory is available for the body; stream or download it"])
+                userInfo: [NSLocalizedDescriptionKey: "the body does not fit into memory; stream or download it"])
         case .over: throw URLError(.cancelled)
         }
         return .more

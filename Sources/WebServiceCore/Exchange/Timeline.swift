@@ -72,7 +72,8 @@ public struct Timeline: Sendable {
         @Boxed var attemptMetrics: TransportMetrics?
         /// The identifier of another exchange (``ObservedExchange/id``); `nil` for most events.
         ///
-        /// For ``Kind/queued`` and ``Kind/joined``, that of the equal request.
+        /// The event of a ``Kind/queued`` or ``Kind/joined`` request has the identifier of the
+        /// equal request.
         public let related: UInt64?
         /// The error of a body that was not received completely, or of a failure.
         package var error: (any Error)?

@@ -90,7 +90,7 @@ final class BaseURL: Sendable {
         if isAmbiguousNumber(host) { throw WebServiceError(.invalidURL, "the host \(ambiguousNumber)") }
         guard let port, !port.isEmpty else { return host }
         guard port.count <= 5, let number = ASCII.number(port), (1...65535).contains(number) else {
-            throw WebServiceError(.invalidURL, "the port is not a number from 1 to 65535")
+            throw WebServiceError(.invalidURL, "the port is not a number from 1 to 65535; correct it")
         }
         return "\(host):\(number)"
     }
@@ -103,11 +103,11 @@ final class BaseURL: Sendable {
             return (authority[..<colon], authority[(colon + 1)...])
         }
         guard let close = authority.firstIndex(of: UInt8(ascii: "]")) else {
-            throw WebServiceError(.invalidURL, "the IPv6 host has no closing bracket")
+            throw WebServiceError(.invalidURL, "the IPv6 host has no closing bracket; add it")
         }
         let behind = authority[(close + 1)...]
         guard behind.isEmpty || behind.first == UInt8(ascii: ":") else {
-            throw WebServiceError(.invalidURL, "only a port may follow the IPv6 host")
+            throw WebServiceError(.invalidURL, "only a port may follow the IPv6 host; remove the other characters")
         }
         return (authority[...close], behind.isEmpty ? nil : behind.dropFirst())
     }
@@ -117,10 +117,11 @@ final class BaseURL: Sendable {
     /// The host is in lower case, an international name in its ASCII form, and an IPv6 address in
     /// its canonical form.
     private static func asciiHost(_ host: ArraySlice<UInt8>) throws(WebServiceError) -> String {
-        guard !host.isEmpty else { throw WebServiceError(.invalidURL, "the URL has no host") }
+        guard !host.isEmpty else { throw WebServiceError(.invalidURL, "the URL has no host; add one after '//'") }
         if host.first == UInt8(ascii: "[") {
             guard let address = canonicalIPv6(host.dropFirst().dropLast()) else {
-                throw WebServiceError(.invalidURL, "the host in brackets is not an IPv6 address")
+                throw WebServiceError(
+                    .invalidURL, "the host in brackets is not an IPv6 address; correct it or remove the brackets")
             }
             return "[\(address)]"
         }
@@ -134,7 +135,8 @@ final class BaseURL: Sendable {
                 || $0 == UInt8(ascii: "_")
         }
         guard allowed, !host.isEmpty else {
-            throw WebServiceError(.invalidURL, "the host contains a character that is not allowed in a host")
+            throw WebServiceError(
+                .invalidURL, "the host contains a character that is not allowed in a host; remove it")
         }
         return ASCII.lowercased(host)
     }
@@ -144,7 +146,7 @@ final class BaseURL: Sendable {
     /// Foundation computes the form. A name without an ASCII form is rejected.
     private static func internationalHost(_ host: String) throws(WebServiceError) -> String {
         guard let ascii = URLComponents(string: "http://\(host)/")?.encodedHost else {
-            throw WebServiceError(.invalidURL, "the international host name is malformed")
+            throw WebServiceError(.invalidURL, "the international host name is malformed; use its ASCII form")
         }
         return try plainHost(Array(ascii.utf8))
     }

@@ -203,7 +203,8 @@ extension Headers.Name {
 }
 
 extension Headers: RedactedReflectable {
-    /// The fields, without values that may be or contain a secret: safe to log.
+    /// A description that is safe to log: the fields, without values that may be or contain a
+    /// secret.
     public var description: String {
         fields.map { "\($0.name): \(Secrets.shown($0.value, of: $0.name))".escapingControls }.joined(separator: ", ")
     }

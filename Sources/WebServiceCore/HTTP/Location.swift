@@ -71,7 +71,9 @@ extension Request {
         func url() throws(WebServiceError) -> URL {
             var writer = ByteWriter(reserving: 128)
             _ = try write(into: &writer)
-            guard let url = URL(string: writer.text) else { throw WebServiceError(.invalidURL, "the URL is malformed") }
+            guard let url = URL(string: writer.text) else {
+                throw WebServiceError(.invalidURL, "the URL is malformed; correct its path and query")
+            }
             return url
         }
     }

@@ -29,7 +29,7 @@ extension Request {
 
         /// Transfers a representation of the resource.
         public static let GET = Method(trusted: "GET")
-        /// Like GET, but without a response body.
+        /// Transfers the header fields of the response to GET, without its body.
         public static let HEAD = Method(trusted: "HEAD")
         /// Submits the body to the resource for processing.
         public static let POST = Method(trusted: "POST")

@@ -154,7 +154,7 @@ public struct MultipartFormData: Sendable {
 }
 
 extension MultipartFormData: RedactedReflectable {
-    /// The number of parts: safe to log.
+    /// A description that is safe to log: the number of parts.
     ///
     /// Names and contents may be secret.
     public var description: String { "multipart/form-data with \(parts.count) part\(parts.count == 1 ? "" : "s")" }

@@ -20,7 +20,7 @@ public struct ParameterStrategy: Sendable {
     public var nesting: Nesting
     /// The format of Boolean values.
     public var booleans: Booleans
-    /// The format of `nil`.
+    /// The encoding of parameters whose value is `nil`.
     public var nulls: Nulls
     /// The format of dates.
     public var dates: Dates
@@ -68,7 +68,7 @@ public struct ParameterStrategy: Sendable {
         case numeric
     }
 
-    /// A format of `nil`.
+    /// The encoding of a parameter whose value is `nil`.
     public enum Nulls: Sendable {
         /// The parameter is omitted.
         case omitted
@@ -146,10 +146,9 @@ extension ParameterStrategy {
         _ name: String, _ value: ParameterValue, depth: Int, _ pairs: inout Pairs
     ) throws(WebServiceError) {
         guard depth < Self.maximumDepth else {
+            let name = name.cut(to: 80).escapingControls
             throw WebServiceError(
-                .encoding,
-                "the parameter '\(name.cut(to: 80).escapingControls)' is nested deeper than \(Self.maximumDepth) levels"
-            )
+                .encoding, "the parameter '\(name)' is nested deeper than \(Self.maximumDepth) levels; flatten it")
         }
         switch value {
         case .string(let text):
@@ -199,10 +198,11 @@ extension ParameterStrategy {
             throw WebServiceError(
                 .encoding, "\(subject) is a date that cannot be represented; use a date in the years 1 to 9999")
         case .double(let number) where !number.isFinite:
-            throw WebServiceError(.encoding, "\(subject) is not a finite number")
+            throw WebServiceError(.encoding, "\(subject) is not a finite number; pass a finite one or a string")
         case .integer, .unsigned, .double, .null: return value.description
         case .array, .object:
-            throw WebServiceError(.encoding, "\(subject) is an array or an object where only single values are allowed")
+            throw WebServiceError(
+                .encoding, "\(subject) is an array or an object where only a single value is allowed; pass one value")
         case .unsupported(let type):
             throw WebServiceError(
                 .encoding,

@@ -6,7 +6,7 @@ public import Foundation
 /// ``QueryParameterEncoder``, or for a value that mixes types:
 /// `["tags": [1, "two", nil] as ParameterValue]`.
 public enum ParameterValue: Sendable, Hashable {
-    /// No value; see ``ParameterStrategy/nulls``.
+    /// The absence of a value; see ``ParameterStrategy/nulls``.
     case null
     /// A Boolean value; see ``ParameterStrategy/booleans``.
     case bool(Bool)

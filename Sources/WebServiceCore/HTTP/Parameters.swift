@@ -98,7 +98,8 @@ extension Parameters: RandomAccessCollection {
 }
 
 extension Parameters: RedactedReflectable {
-    /// Names and values, without values that may be or contain a secret: safe to log.
+    /// A description that is safe to log: names and values, without values that may be or contain a
+    /// secret.
     public var description: String {
         let pairs = items.map { "\($0.key): \(Secrets.shown($0.value.description, of: $0.key))" }
         return "[\(pairs.joined(separator: ", "))]".escapingControls

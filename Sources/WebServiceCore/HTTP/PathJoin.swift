@@ -65,7 +65,9 @@ struct PathJoin {
             let isLast = place == parts.count - 1
             let dots = dotSegment(segment.text)
             if dots != nil, let name = segment.placeholder {
-                throw WebServiceError(.invalidURL, "the value of the path placeholder {\(name)} produces a dot segment")
+                throw WebServiceError(
+                    .invalidURL,
+                    "the value of the path placeholder {\(name)} produces a dot segment; use another value")
             }
             switch dots {
             case .none:
@@ -74,7 +76,7 @@ struct PathJoin {
                 if isLast { result.append("") }
             case .parent:
                 guard result.popLast() != nil else {
-                    throw WebServiceError(.invalidURL, "the path leads above the base URL")
+                    throw WebServiceError(.invalidURL, "the path leads above the base URL; remove '..'")
                 }
                 if isLast { result.append("") }
             case .hidden:
@@ -139,7 +141,8 @@ struct PathJoin {
             throw WebServiceError(.invalidURL, "the path placeholder {\(name)} cannot be filled: \(error.message)")
         }
         guard !text.isEmpty else {
-            throw WebServiceError(.invalidURL, "the value of the path placeholder {\(name)} is empty")
+            throw WebServiceError(
+                .invalidURL, "the value of the path placeholder {\(name)} is empty; pass a value that is not empty")
         }
         return text
     }
@@ -149,10 +152,11 @@ struct PathJoin {
         var given: Set<String> = []
         for (name, _) in values {
             guard used.contains(name) else {
-                throw WebServiceError(.invalidURL, "the path has no placeholder {\(name)}")
+                throw WebServiceError(
+                    .invalidURL, "the path has no placeholder {\(name)}; add it to the path or remove the value")
             }
             guard given.insert(name).inserted else {
-                throw WebServiceError(.invalidURL, "the path placeholder {\(name)} has two values")
+                throw WebServiceError(.invalidURL, "the path placeholder {\(name)} has two values; remove one")
             }
         }
     }

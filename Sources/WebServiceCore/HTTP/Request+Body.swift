@@ -28,7 +28,7 @@ extension Request {
             self.content = content
         }
 
-        /// No body.
+        /// The absence of a body.
         public static let none = Body(.none)
 
         /// Returns a body of bytes.
@@ -138,7 +138,8 @@ extension Request {
                 self.init(.data(try encoder.encode(value), contentType: contentType))
             } catch {
                 throw WebServiceError(
-                    .encoding, "a value of type \(type(of: value)) cannot be encoded", underlying: error)
+                    .encoding, "the encoder rejected a value of type \(type(of: value)); see the underlying error",
+                    underlying: error)
             }
         }
 

@@ -106,7 +106,9 @@ extension Request {
             try step(&self)
         } catch {
             let error =
-                error as? WebServiceError ?? WebServiceError(.encoding, "the body cannot be encoded", underlying: error)
+                error as? WebServiceError
+                ?? WebServiceError(
+                    .encoding, "the encoder of the body failed; see the underlying error", underlying: error)
             content = Body(.invalid(error))
         }
     }
@@ -114,13 +116,16 @@ extension Request {
     static func jsonData(_ json: Any) throws(WebServiceError) -> Data {
         guard !JSON.isTooDeep(json) else {
             throw WebServiceError(
-                .encoding, "a value of type \(type(of: json)) is nested deeper than \(JSON.maximumDepth) levels")
+                .encoding,
+                "a value of type \(type(of: json)) is nested deeper than \(JSON.maximumDepth) levels; flatten it")
         }
         // On Apple platforms, an object that is not valid JSON raises an Objective-C exception
         // unless it is checked first.
         guard JSON.isValid(json) else {
             throw WebServiceError(
-                .encoding, "a value of type \(type(of: json)) contains an element that JSON cannot represent")
+                .encoding,
+                "a value of type \(type(of: json)) contains an element that JSON cannot represent; "
+                    + "use strings, finite numbers, Booleans, NSNull, arrays and dictionaries with string keys")
         }
         do {
             return try JSONSerialization.data(withJSONObject: json, options: [.fragmentsAllowed, .sortedKeys])

@@ -23,10 +23,11 @@ extension Request {
     /// size does not apply to its streams and downloads, and its deadline only to their heads. If
     /// they are set on the request or the task of a stream or a download, both apply to the whole.
     ///
-    /// Three of them limit the duration of an exchange: ``timeout`` a wait for bytes,
-    /// ``attemptTimeout`` one sending of the request, and ``deadline`` the whole, with all attempts
-    /// and the pauses between them. ``WebService/withDeadline(_:isolation:_:)`` shortens the
-    /// deadlines of all requests in a scope.
+    /// Four of these options limit the duration of an exchange: ``connectTimeout`` limits
+    /// connecting, ``timeout`` each wait for bytes, ``attemptTimeout`` one attempt, and
+    /// ``deadline`` the whole exchange, with all attempts and the pauses between them.
+    /// ``WebService/withDeadline(_:isolation:_:)`` shortens the deadlines of all requests in a
+    /// scope.
     public struct Options: Sendable {
         /// The idle timeout: the longest time that the transport waits for the next bytes.
         ///

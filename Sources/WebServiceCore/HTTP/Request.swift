@@ -153,7 +153,9 @@ public struct Request: Sendable {
         } catch {
             let failure =
                 error as? WebServiceError
-                ?? WebServiceError(.encoding, "the request cannot be created", underlying: error)
+                ?? WebServiceError(
+                    .encoding, "urlRequest() of \(type(of: encodable)) failed; see the underlying error",
+                    underlying: error)
             self.init(.GET, location: .invalid(failure))
         }
     }
@@ -251,7 +253,8 @@ extension Request {
 }
 
 extension Request: RedactedReflectable {
-    /// The method and the URL without its query and path parameters: safe to log.
+    /// A description that is safe to log: the method and the URL without its query and path
+    /// parameters.
     public var description: String {
         let text = url?.absoluteString.withoutParameters
         let name = ASCII.isToken(method.rawValue.utf8) ? method.rawValue : "(invalid method)"

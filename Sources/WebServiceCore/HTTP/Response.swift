@@ -181,7 +181,7 @@ public struct Response: Sendable {
             description = name
         }
 
-        /// The session.
+        /// The session, which sent the request to a server.
         public static let network = Source("network")
         /// A `MockSession`.
         public static let mock = Source("mock")
@@ -199,7 +199,7 @@ public struct Response: Sendable {
 }
 
 extension Response: RedactedReflectable {
-    /// The status, size and source: safe to log.
+    /// A description that is safe to log: the status, size and source.
     public var description: String { "\(status), \(data.count) bytes, \(source)" }
 }
 

@@ -180,6 +180,6 @@ public final class ResponseHead: Sendable {
 }
 
 extension ResponseHead: RedactedReflectable {
-    /// The status: safe to log.
+    /// A description that is safe to log: the status.
     public var description: String { "\(status)" }
 }

@@ -7,9 +7,10 @@ package enum Secrets {
     /// The replacement for a value that may be secret.
     static let placeholder = "[redacted]"
 
-    /// Returns whether any part of a name, or of a value, resembles the name of a credential.
+    /// Returns whether a name or a value contains a part that is typical of names of credentials,
+    /// such as "token".
     ///
-    /// Only ASCII letters and digits are compared, without regard to case.
+    /// Compares only ASCII letters and digits, without regard to case.
     package static func mayBeNamed(by text: String) -> Bool {
         let plain = Array(ASCII.lowercased(text.utf8.filter(ASCII.isAlphanumeric)).utf8)
         return plain.indices.contains { start in
@@ -17,7 +18,7 @@ package enum Secrets {
         }
     }
 
-    /// The parts of names, by their first byte.
+    /// The parts that are typical of names of credentials, by their first byte.
     private static let fragments = Dictionary(
         grouping: [
             "accesskey", "apikey", "artapi", "assertion", "auth", "bearer", "code", "connectionstring", "connstr",

@@ -12,7 +12,8 @@ extension WebServiceError {
     ) throws -> Value {
         guard let body, !body.isEmpty else {
             throw WebServiceError(
-                .emptyResponse, "the error has no body to decode as \(type)", request: request, response: response)
+                .emptyResponse, "the error has no body to decode as \(type); check 'body' first", request: request,
+                response: response)
         }
         return try JSON.decode(type, from: body, using: decoder)
     }

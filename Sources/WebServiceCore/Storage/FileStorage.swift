@@ -32,7 +32,7 @@ public final class FileStorage: ResponseStorage {
     public enum Format: Sendable, Hashable {
         /// The data with its key, date and checksum.
         case wrapped
-        /// Only the data, for files that other programs read. Neither damage nor a collision of
+        /// The data alone, for files that other programs read. Neither damage nor a collision of
         /// file names is detected. The date is unknown (`nil`), and an entry is read as
         /// ``StorageEntry/Content/unlabelled(_:)``, regardless of what was stored.
         case bare
@@ -139,14 +139,15 @@ public final class FileStorage: ResponseStorage {
 
     /// Stores an entry in place of the one with the same key.
     ///
-    /// With limits, the oldest entries are then removed until the limits are met. An entry dated
-    /// more than a minute in the future, because of an incorrect clock, counts as the oldest.
+    /// The oldest entries are then removed until the others are within `maximumBytes` and
+    /// `maximumCount`. An entry dated more than a minute in the future, because of an incorrect
+    /// clock, counts as the oldest.
     ///
-    /// - Throws: ``WebServiceError/Code/entryTooLarge`` if the entry alone exceeds the limits;
-    ///   ``WebServiceError/Code/storage`` for a value without bytes, or, with a `POSIXError` as the
-    ///   underlying error, if the file cannot be written. The previous entry remains. (If only the
-    ///   last step of ``StorageEntry/Durability/power`` fails, the new entry is stored, but a power
-    ///   failure may lose it.)
+    /// - Throws: ``WebServiceError/Code/entryTooLarge`` if the entry alone exceeds `maximumBytes`,
+    ///   or `maximumCount` is less than 1; ``WebServiceError/Code/storage`` for a value without
+    ///   bytes, or, with a `POSIXError` as the underlying error, if the file cannot be written. The
+    ///   previous entry remains. (If only the last step of ``StorageEntry/Durability/power`` fails,
+    ///   the new entry is stored, but a power failure may lose it.)
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         try await perform("an entry could not be written") { try self.write(entry, key) }
     }
@@ -223,10 +224,14 @@ public final class FileStorage: ResponseStorage {
             throw WebServiceError(.storage, "a file storage stores only bytes; use a MemoryStorage for other values")
         }
         let size = format == .wrapped ? data.count + key.bytes.count + WrappedFile.overhead : data.count
-        guard size <= maximumBytes ?? .max, maximumCount ?? 1 >= 1 else {
+        guard maximumCount ?? 1 >= 1 else {
+            throw WebServiceError(
+                .entryTooLarge, "the storage accepts no entries; set 'maximumCount' to at least 1, or to nil")
+        }
+        guard size <= maximumBytes ?? .max else {
             throw WebServiceError(
                 .entryTooLarge,
-                "an entry of \(size) bytes exceeds the limits of the storage; increase maximumBytes or maximumCount")
+                "an entry of \(size) bytes exceeds the maximum size of the storage; increase 'maximumBytes'")
         }
         guard let folder = try openFolder(making: true) else { throw SystemFailure(call: "open", number: ENOENT) }
         let isLimited = maximumBytes != nil || maximumCount != nil

@@ -43,17 +43,22 @@ public final class MemoryStorage: ResponseStorage {
         entries.withLock { $0.use(key) }
     }
 
-    /// Stores an entry; the least recently used ones are removed until the limits are met.
+    /// Stores an entry in place of the one with the same key.
     ///
-    /// - Throws: ``WebServiceError/Code/entryTooLarge`` if the entry alone exceeds the limits; the
-    ///   previous entry remains.
+    /// The least recently used entries are then removed until the others are within
+    /// ``maximumBytes`` and ``maximumCount``.
+    ///
+    /// - Throws: ``WebServiceError/Code/entryTooLarge`` if the entry alone exceeds
+    ///   ``maximumBytes``, or ``maximumCount`` is less than 1. The previous entry remains.
     public func store(_ entry: StorageEntry, for key: StorageKey) throws {
         let size = key.bytes.count + (entry.data?.count ?? 64)
-        guard size <= maximumBytes, maximumCount >= 1 else {
+        guard maximumCount >= 1 else {
+            throw WebServiceError(.entryTooLarge, "the storage accepts no entries; set 'maximumCount' to at least 1")
+        }
+        guard size <= maximumBytes else {
             throw WebServiceError(
                 .entryTooLarge,
-                "an entry of \(size) bytes does not fit into a memory storage of \(maximumBytes) bytes; increase "
-                    + "maximumBytes")
+                "an entry of \(size) bytes exceeds the maximum size of the storage; increase 'maximumBytes'")
         }
         // Removed entries are deallocated outside the lock.
         let removed = entries.withLock { entries in

@@ -15,7 +15,7 @@ public struct StorageEntry: Sendable {
         case live(any Sendable)
     }
 
-    /// The description of a stored entry in a list.
+    /// A summary of a stored entry, as an element of a list.
     public struct Summary: Sendable, Hashable {
         /// The key.
         public let key: StorageKey
@@ -25,7 +25,7 @@ public struct StorageEntry: Sendable {
         /// representation.
         public let byteCount: Int?
 
-        /// Creates a description.
+        /// Creates a summary of an entry.
         public init(key: StorageKey, date: Date?, byteCount: Int?) {
             (self.key, self.date, self.byteCount) = (key, date, byteCount)
         }

@@ -24,7 +24,7 @@ struct BodyBuffer: ~Copyable, @unchecked Sendable {
         grow(to: Int(min(length, 256 << 20)))
     }
 
-    /// - Returns: `false` if no memory is available.
+    /// - Returns: `false` if the memory cannot be allocated.
     mutating func append(_ new: UnsafeRawBufferPointer) -> Bool {
         if count + new.count > capacity { grow(to: max(count + new.count, capacity &* 2)) }
         guard let bytes, count + new.count <= capacity, let start = new.baseAddress else { return new.isEmpty }

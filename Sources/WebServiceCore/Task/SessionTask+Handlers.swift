@@ -10,7 +10,7 @@ public import FoundationNetworking
 // MARK: - Response handlers, in the background
 
 extension SessionTask {
-    /// Adds a handler for the response; skipped on the failure track.
+    /// Adds a handler for the response. It is skipped after a failure.
     ///
     /// It does not change the result of the chain, which is empty if there was none.
     @discardableResult
@@ -20,7 +20,7 @@ extension SessionTask {
         add(.observeResponse(handler))
     }
 
-    /// Adds a handler for the response; skipped on the failure track.
+    /// Adds a handler for the response. It is skipped after a failure.
     ///
     /// The returned value becomes the result of the chain; a thrown error becomes its failure.
     @discardableResult
@@ -31,7 +31,7 @@ extension SessionTask {
         add(.response(handler))
     }
 
-    /// Adds a handler for the body as JSON; skipped on the failure track.
+    /// Adds a handler for the body as JSON. It is skipped after a failure.
     ///
     /// The body is parsed once for all handlers, to `NSNumber`, `String`, `NSNull`, `[Any]` and
     /// `[String: Any]`. Integers of 64 bits are exact, and a number that was rounded cannot be cast
@@ -63,7 +63,7 @@ extension SessionTask {
 extension SessionTask {
     /// Adds a handler that observes the current result and does not change it.
     ///
-    /// Skipped on the failure track and while there is no result.
+    /// The handler is skipped after a failure, and while there is no result.
     @discardableResult
     public func transform(_ handler: @escaping @Sendable (_ value: Any?) throws -> Void) -> Self {
         add(.observeValue(handler))
@@ -71,14 +71,14 @@ extension SessionTask {
 
     /// Adds a handler that replaces the current result.
     ///
-    /// Skipped on the failure track and while there is no result.
+    /// The handler is skipped after a failure, and while there is no result.
     @discardableResult
     @_disfavoredOverload
     public func transform(_ handler: @escaping @Sendable (_ value: Any?) throws -> ServiceTaskResult) -> Self {
         add(.transform(handler))
     }
 
-    /// Adds a handler that can recover from a failure; skipped on the success track.
+    /// Adds a handler that can recover from a failure. It is skipped on success.
     ///
     /// `.empty` and `.value` return to the success track; `.failure` and a thrown error stay on the
     /// failure track.
@@ -87,7 +87,7 @@ extension SessionTask {
         add(.recover(handler))
     }
 
-    /// Adds a handler that observes the error; skipped on the success track.
+    /// Adds a handler that observes the error. It is skipped on success.
     ///
     /// It does not change the failure.
     @discardableResult
@@ -137,7 +137,7 @@ extension SessionTask {
 // MARK: - On the main actor
 
 extension SessionTask {
-    /// Adds a handler that runs on the main actor; skipped on the failure track.
+    /// Adds a handler that runs on the main actor. It is skipped after a failure.
     ///
     /// It receives the current result, or `nil` if there is none. Later handlers wait until it
     /// returns, without blocking a thread.
@@ -146,7 +146,7 @@ extension SessionTask {
         add(.updateUI(handler))
     }
 
-    /// Adds a handler that runs on the main actor with the error; skipped on the success track.
+    /// Adds a handler that runs on the main actor with the error. It is skipped on success.
     ///
     /// Later handlers wait until it returns.
     @discardableResult

@@ -22,7 +22,7 @@ struct TaskState: Sendable {
     private struct InFlight: Sendable {
         /// The work in progress, which can be cancelled.
         var work: (any Cancellable)?
-        /// The deadline.
+        /// The alarm that rings at the deadline.
         var alarm: Alarm?
         /// The sources of values that are delivered before the result.
         var preludes: [any Prelude] = []

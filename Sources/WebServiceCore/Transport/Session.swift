@@ -53,7 +53,7 @@ public protocol Session: Sendable {
 }
 
 extension Session {
-    /// The network.
+    /// The source of responses from a server, ``Response/Source/network``.
     public var responseSource: Response.Source { .network }
 
     /// Returns `false`.

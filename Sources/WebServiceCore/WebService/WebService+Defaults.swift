@@ -44,7 +44,7 @@ extension WebService {
     /// The encoder of typed requests, and of ``SessionTask/setJSON(_:encoder:)`` if it is called
     /// without an encoder. Defaults to a `JSONEncoder`.
     ///
-    /// The method reads it when it is called. Typed requests use it unless they define another one
+    /// `setJSON` reads it when it is called. Typed requests use it unless they define another one
     /// (``ParameterizedRequest/encoder``). ``Request/serialize(_:encoder:contentType:)`` has a
     /// parameter for it.
     public var encoder: any BodyEncoder & Sendable {

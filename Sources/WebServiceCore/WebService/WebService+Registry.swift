@@ -10,24 +10,24 @@ extension WebService {
         core.registry.contains { _ in true }
     }
 
-    /// Returns whether an equal request is in flight.
+    /// Returns whether a request that is equal to the given one is in flight.
     public func containsRequest<Request: ServiceRequest & Hashable>(_ request: Request) -> Bool {
         let request = RequestKey(request)
         return core.registry.contains { $0.request == request }
     }
 
-    /// Returns whether a request of the type is in flight.
+    /// Returns whether a request of the given type is in flight.
     public func containsRequest(type: any ServiceRequest.Type) -> Bool {
         core.registry.contains { $0.type == type }
     }
 
-    /// Returns whether a request with an equal key is in flight.
+    /// Returns whether a request with the given key is in flight.
     public func containsRequest(key: any Hashable & Sendable) -> Bool {
         let key = RequestKey(key)
         return core.registry.contains { $0.key == key }
     }
 
-    /// Returns whether a request with a key of the type is in flight.
+    /// Returns whether a request with a key of the given type is in flight.
     public func containsRequest<Key: Hashable & Sendable>(keyType: Key.Type) -> Bool {
         core.registry.contains { $0.key?.type == ObjectIdentifier(keyType) }
     }
@@ -39,24 +39,24 @@ extension WebService {
         core.registry.cancel { _ in true }
     }
 
-    /// Cancels equal requests.
+    /// Cancels the requests that are equal to the given one.
     public func cancelRequests<Request: ServiceRequest & Hashable>(_ request: Request) {
         let request = RequestKey(request)
         core.registry.cancel { $0.request == request }
     }
 
-    /// Cancels requests of the type.
+    /// Cancels the requests of the given type.
     public func cancelRequests(type: any ServiceRequest.Type) {
         core.registry.cancel { $0.type == type }
     }
 
-    /// Cancels requests with an equal key.
+    /// Cancels the requests with the given key.
     public func cancelRequests(key: any Hashable & Sendable) {
         let key = RequestKey(key)
         core.registry.cancel { $0.key == key }
     }
 
-    /// Cancels requests with a key of the type.
+    /// Cancels the requests with a key of the given type.
     public func cancelRequests<Key: Hashable & Sendable>(keyType: Key.Type) {
         core.registry.cancel { $0.key?.type == ObjectIdentifier(keyType) }
     }

@@ -57,7 +57,7 @@ struct ContentCodings: Sendable {
         return coding.flatMap { decoder(of: $0) } ?? RejectingDecoder(names: names)
     }
 
-    /// Returns a decoder of one body; `nil` if the library is missing or has no memory.
+    /// Returns a decoder of one body, or `nil` if the library is missing or cannot allocate memory.
     func decoder(of coding: ContentCoding) -> (any ContentDecoder)? {
         guard !areLeftToLibrary else { return nil }
         return switch coding {

@@ -6,9 +6,9 @@ struct ZlibStream: ~Copyable {
     enum Format: Int32 {
         /// A window size of 15 bits, plus 16 for a gzip header and trailer (RFC 1952).
         case gzip = 31
-        /// RFC 1950.
+        /// The zlib format (RFC 1950) with a window size of 15 bits.
         case zlib = 15
-        /// RFC 1951.
+        /// The deflate format without a header and a trailer (RFC 1951).
         case raw = -15
     }
 

@@ -203,8 +203,8 @@ extension CurlEngine {
         for driver in channels.drivers.values { end(driver, error) }
     }
 
-    /// Ends the channels on which nothing was sent or received since the session was closed, for
-    /// the duration of the idle timeout.
+    /// Ends the channels that have sent and received nothing for the duration of their idle
+    /// timeout, which begins when the session is closed.
     func endIdleChannels(_ start: UInt64) {
         guard let closingInstant else { return }
         for driver in channels.drivers.values {

@@ -75,7 +75,7 @@ final class CurlEngine {
     var expiryInstant = UInt64.max
     /// The way in which the loop ends; `nil` while it accepts requests.
     private var closing: CurlSession.Closing?
-    /// The instant since which the loop accepts no requests.
+    /// The instant from which the loop accepts no requests; `nil` while it accepts them.
     private(set) var closingInstant: UInt64?
 
     /// - Throws: `WebServiceError.Code.curl`.

@@ -49,8 +49,8 @@ final class CurlHandle {
 
     enum Kind { case get, head, content }
 
-    /// - Throws: `WebServiceError.Code.curl` if libcurl has no memory or does not support the
-    ///   configuration.
+    /// - Throws: `WebServiceError.Code.curl` if libcurl cannot allocate memory or does not support
+    ///   the configuration.
     init(_ engine: CurlEngine, share: UnsafeMutableRawPointer, rules index: Int) throws {
         guard let easy = curl_easy_init() else {
             throw WebServiceError(.curl, "libcurl could not allocate a handle")

@@ -121,14 +121,17 @@ struct TLSMaterial: Sendable {
         switch format {
         case .pem:
             guard let key = PEM.blocks(of: bytes).first(where: { $0.label.hasSuffix("PRIVATE KEY") }) else {
-                throw WebServiceError(.curl, "\(name) contains no private key; specify the key")
+                throw WebServiceError(.curl, "\(name) contains no private key; pass the key as 'keyFile' or 'key'")
             }
             isEncrypted = key.isEncrypted
         case .der:
             guard CertificateKey.publicKey(of: [UInt8](bytes)) == nil else {
-                throw WebServiceError(.curl, "\(name) contains a certificate, but no private key; specify the key")
+                throw WebServiceError(
+                    .curl, "\(name) contains a certificate, but no private key; pass the key as 'keyFile' or 'key'")
             }
-        case .pkcs12: throw WebServiceError(.curl, "\(name) is in PKCS #12; specify it as the certificate only")
+        case .pkcs12:
+            throw WebServiceError(
+                .curl, "\(name) is in PKCS #12; pass it as the certificate, and do not set the key separately")
         }
         guard !isEncrypted || password != nil else {
             throw WebServiceError(.curl, "the private key in \(name) is encrypted; set 'keyPassword'")
@@ -138,9 +141,12 @@ struct TLSMaterial: Sendable {
     private func checkPassword(_ password: String?) throws(WebServiceError) {
         switch PKCS12.check(bytes, password: password) {
         case .valid, .unknown: return
-        case .damaged: throw WebServiceError(.curl, "\(name) is damaged; create it again")
+        case .damaged: throw WebServiceError(.curl, "\(name) is damaged PKCS #12; export it again")
         case .wrongPassword:
-            let advice = password == nil ? "is encrypted; set 'keyPassword'" : "has a password other than 'keyPassword'"
+            let advice =
+                password == nil
+                ? "is encrypted; set 'keyPassword'"
+                : "has a password other than 'keyPassword'; correct it"
             throw WebServiceError(.curl, "\(name) \(advice)")
         }
     }

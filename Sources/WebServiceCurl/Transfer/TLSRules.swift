@@ -136,7 +136,8 @@ struct HostRules: Sendable {
         return 0
     }
 
-    /// Returns the host in the form of ``Origin``; `nil` unless the text is a host without a port.
+    /// Returns the host as ``Origin`` represents it, or `nil` unless the text is a host without a
+    /// port.
     private static func name(_ text: String) -> String? {
         let isIPv6 = text.utf8.first == UInt8(ascii: "[") && text.utf8.last == UInt8(ascii: "]")
         guard let origin = Origin("https://" + text), isIPv6 || !text.utf8.contains(UInt8(ascii: ":")),

@@ -93,7 +93,7 @@ public struct Redaction: Sendable {
         }
     }
 
-    /// Returns whether text with a name is secret in JSON.
+    /// Returns whether the string of a JSON member is secret because of the member's name.
     public func isSecret(key name: String) -> Bool {
         switch meaning(of: name) {
         case .harmless, .parameter, .code: false

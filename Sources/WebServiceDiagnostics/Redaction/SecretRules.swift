@@ -116,7 +116,7 @@ final class SecretRules {
         return rest.count >= 12 && rest.contains(where: ASCII.isDigit)
     }
 
-    /// The beginnings of the URLs of webhooks, whose further path is a secret.
+    /// The beginnings of the URLs of webhooks. The remainder of such a URL is secret.
     static let webhooks = [
         "hooks.slack.com/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/",
         "webhook.office.com/webhookb2/", "outlook.office.com/webhook/", "hooks.zapier.com/hooks/catch/",

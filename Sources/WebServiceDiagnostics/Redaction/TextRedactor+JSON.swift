@@ -24,7 +24,7 @@ extension TextRedactor {
             case secrets
             /// The names are those of fields, and the strings are text for people.
             case labels
-            /// Like labels, if the strings have several words.
+            /// The same as for labels, if the strings have several words.
             case messages
         }
         let end: Int

@@ -9,12 +9,12 @@ import WebServiceCore
 struct TextRedactor {
     /// The forms in which a name precedes its value.
     enum Syntax {
-        /// `name=value`, quoted names, and the names of header fields before `:`. For strings and
-        /// header fields, in which `password: must be long` is prose.
+        /// Finds `name=value`, quoted names, and the names of header fields before `:`. For strings
+        /// and header fields, in which `password: must be long` is prose.
         case value
-        /// Also `name: value` and YAML blocks, for text of any notation.
+        /// Also finds `name: value` and YAML blocks, for text in any notation.
         case text
-        /// Only values that are literals: `name: "value"` (GraphQL, JavaScript).
+        /// Finds only values that are literals: `name: "value"` (GraphQL, JavaScript).
         case literals
     }
 

@@ -25,14 +25,14 @@ struct ChangedRequest: Decodable {
         }
         let target = isSameURL ? sent.url : url
         guard let origin = URL(string: target).flatMap(Origin.init) else {
-            throw Self.error("the URL is not an absolute http or https URL without user information")
+            throw Self.error("the URL must be an absolute http or https URL without user information")
         }
         let isSameOrigin = origin == URL(string: sent.url).flatMap(Origin.init)
         var request = Request(Request.Method(rawValue: method), url: target)
         request.headers = Headers(
             try headers.map { field in
                 guard field.count == 2, let name = field.first, let value = field.last else {
-                    throw Self.error("a header field consists of a name and a value")
+                    throw Self.error("a header field must consist of a name and a value")
                 }
                 guard hasPlaceholder(value) else { return (name, value) }
                 let secret = sent.requestHeaders.first {

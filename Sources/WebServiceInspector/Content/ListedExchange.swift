@@ -47,7 +47,7 @@ struct ListedExchange: Encodable {
         let error: String?
         let cancelled: Bool?
         let start: Double
-        /// `nil` while the request is in progress.
+        /// The duration in milliseconds; `nil` while the request is in progress.
         let duration: Double?
         let size: Int?
         let type: String?
@@ -71,7 +71,7 @@ struct ListedExchange: Encodable {
     struct Span: Encodable {
         let kind: String
         let start: Double
-        /// `nil` while the interval has not ended.
+        /// The duration in milliseconds; `nil` while the interval has not ended.
         let duration: Double?
 
         func encode(to encoder: any Encoder) throws {

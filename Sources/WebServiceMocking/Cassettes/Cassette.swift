@@ -98,7 +98,8 @@ struct Cassette: Codable, Sendable {
         let name = file.lastPathComponent
         let data: Data
         do { data = try Data(contentsOf: file) } catch {
-            throw WebServiceError(.cassette, "the cassette \(name) cannot be read", underlying: error)
+            throw WebServiceError(
+                .cassette, "the cassette \(name) cannot be read; check its permissions", underlying: error)
         }
         do {
             // Before the rest, because a newer version can have another shape.
@@ -114,13 +115,13 @@ struct Cassette: Codable, Sendable {
             throw error
         } catch {
             throw WebServiceError(
-                .cassette, "the cassette \(name) is damaged and must be recorded again: \(error)", underlying: error)
+                .cassette, "the cassette \(name) is damaged; record it again: \(error)", underlying: error)
         }
         for (place, exchange) in exchanges.enumerated() where !exchange.isValid {
             throw WebServiceError(
                 .cassette,
-                "the cassette \(name) is damaged and must be recorded again: exchange \(place + 1) has no valid "
-                    + "request and response")
+                "the cassette \(name) is damaged; record it again: exchange \(place + 1) has no valid request and "
+                    + "response")
         }
     }
 
@@ -139,7 +140,8 @@ struct Cassette: Codable, Sendable {
         let folder = file.deletingLastPathComponent()
         do { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) } catch {
             throw WebServiceError(
-                .cassette, "the folder \(folder.path) of the cassette \(name) cannot be created", underlying: error)
+                .cassette, "the folder \(folder.path) of the cassette \(name) cannot be created; create it first",
+                underlying: error)
         }
         let lock = open(folder.path, O_RDONLY | O_CLOEXEC)
         defer { if lock >= 0 { close(lock) } }
@@ -157,7 +159,8 @@ struct Cassette: Codable, Sendable {
             try data.write(to: file, options: .atomic)
             return data
         } catch {
-            throw WebServiceError(.cassette, "the cassette \(name) cannot be written", underlying: error)
+            throw WebServiceError(
+                .cassette, "the cassette \(name) cannot be written; see the underlying error", underlying: error)
         }
     }
 

@@ -73,17 +73,18 @@ struct CassetteArchive: Decodable {
         } catch let error as WebServiceError {
             throw error
         } catch {
-            throw WebServiceError(.cassette, "the archive \(name) cannot be read", underlying: error)
+            throw WebServiceError(
+                .cassette, "the archive \(name) cannot be read; check its path and permissions", underlying: error)
         }
         do { self = try JSON.decode(CassetteArchive.self, from: data) } catch {
             throw WebServiceError(
-                .cassette, "the archive \(name) is damaged and must be exported again: \(error)", underlying: error)
+                .cassette, "the archive \(name) is damaged; export it again: \(error)", underlying: error)
         }
     }
 }
 
 extension CassetteArchive.Entry {
-    /// The request; `nil` if it is not one of HTTP.
+    /// Returns the request, or `nil` if it is not an HTTP request.
     ///
     /// - Throws: A description of what is missing.
     func received() throws(CassetteArchive.Damage) -> ReceivedRequest? {
@@ -133,7 +134,7 @@ extension CassetteArchive.Entry {
 }
 
 extension CassetteArchive.Content {
-    /// The bytes of the body, in the charset of its type.
+    /// Returns the bytes of the body, in the charset of its type.
     fileprivate func data() throws(CassetteArchive.Damage) -> Data {
         guard let text, !text.isEmpty else { return Data() }
         switch encoding?.asciiLowercased() {

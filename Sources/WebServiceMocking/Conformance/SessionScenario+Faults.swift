@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// Connections that fail and responses that are incomplete: always an error.
+/// Scenarios of connections that fail and responses that are incomplete, which are always errors.
 extension SessionScenario {
     static let faults: [SessionScenario] = [
         fault("a connection that is closed without a response is an error", .disconnect),

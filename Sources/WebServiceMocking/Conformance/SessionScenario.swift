@@ -44,8 +44,8 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
 
     /// Runs the scenario with a session.
     ///
-    /// For a ``MockSession`` no server is started. Instead, the scenario adds stubs to the mock for
-    /// a host name that is unique to this run; they are not removed. A scenario with
+    /// For a ``MockSession``, no server is started. Instead, the scenario adds stubs to the mock
+    /// for a host name that is unique to this run; they are not removed. A scenario with
     /// ``requiresSocket`` then returns immediately.
     ///
     /// - Parameters:

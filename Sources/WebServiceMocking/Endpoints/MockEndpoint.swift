@@ -106,7 +106,8 @@ struct MockOutput: RawDataSource {
 
     static func value(of rawData: any RawDataSource) throws -> any Sendable {
         guard let output = rawData as? MockOutput else {
-            throw WebServiceError(.noEndpoint, "a mock endpoint processes only the output of mocks")
+            throw WebServiceError(
+                .noEndpoint, "a mock endpoint processes only the output of mocks; add an HTTPEndpoint for other data")
         }
         return output.value
     }

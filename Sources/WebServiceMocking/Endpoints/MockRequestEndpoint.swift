@@ -32,7 +32,9 @@ public struct MockRequestEndpoint<Request: ServiceRequest>: ServiceEndpoint {
     /// Waits for the delay and returns the result of the closure.
     public func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
         guard let request = request as? Request else {
-            throw WebServiceError(.noEndpoint, "the mock endpoint supports \(Request.self), not \(type(of: request))")
+            throw WebServiceError(
+                .noEndpoint,
+                "the mock endpoint supports \(Request.self), not \(type(of: request)); add an endpoint for that type")
         }
         if delay > .zero { try await context.sleep(for: delay) }
         return MockOutput(value: try await output(request))

@@ -45,14 +45,14 @@ extension MockableRequest {
     /// `true`.
     public var isMocked: Bool { true }
 
-    /// Zero.
+    /// Zero: the output is created without a delay.
     public var mockDelay: Duration { .zero }
 
-    /// `nil`: a new helper for each request.
+    /// `nil`: a new helper is created for each request.
     public var mockHelperIdentifier: String? { nil }
 }
 
 extension MockableRequest where MockHelper == Void {
-    /// Returns `Void`.
+    /// Creates no helper.
     public func makeMockHelper() {}
 }

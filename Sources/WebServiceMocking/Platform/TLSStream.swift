@@ -30,7 +30,8 @@ final class TLSContext: Sendable {
         let pem: CInt = 1
         guard library.useCertificate(context, certificate) == 1, library.useKey(context, key, pem) == 1 else {
             library.releaseContext(context)
-            throw WebServiceError(.tlsUnavailable, "OpenSSL rejected the certificate or the key")
+            throw WebServiceError(
+                .tlsUnavailable, "OpenSSL rejected the certificate or the key; pass PEM files that belong together")
         }
         if let clients, library.certificates?.configure(context, clients) != true {
             library.releaseContext(context)
@@ -47,14 +48,15 @@ final class TLSContext: Sendable {
     }
 }
 
-/// The server side of TLS on one connection. It performs no I/O itself: OpenSSL reads from and
-/// writes to memory, and the socket transfers the bytes.
+/// The server side of TLS on one connection.
 ///
+/// It performs no I/O: OpenSSL reads from and writes to memory, and the socket transfers the bytes.
 /// One thread may receive while another one sends. A sender that waits for the client delays the
 /// bytes that are received in the meantime.
 final class TLSStream: Sendable {
     private let context: TLSContext
-    /// Used with the lock, because OpenSSL does not synchronize the use of a connection.
+    /// The objects of OpenSSL. They are used only with the lock held, because OpenSSL does not
+    /// synchronize the use of a connection.
     private nonisolated(unsafe) let objects: Objects
     private let lock = Mutex(())
 
@@ -65,7 +67,9 @@ final class TLSStream: Sendable {
         let output: TLSLibrary.Object
     }
 
-    /// - Returns: `nil` if OpenSSL has no memory.
+    /// Creates the server side of a new connection.
+    ///
+    /// - Returns: `nil` if OpenSSL cannot allocate memory.
     init?(_ context: TLSContext) {
         let library = context.library
         guard let connection = library.makeConnection(context.context) else { return nil }

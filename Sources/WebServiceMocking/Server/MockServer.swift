@@ -48,8 +48,8 @@ public final class MockServer: StubResponder {
 
     /// Creates and starts a server.
     ///
-    /// - Parameter handler: Responds to requests without a stub. Defaults to `nil`: such requests
-    ///   receive a 404 that names the method, the path and the closest stubs.
+    /// - Parameter handler: Responds to requests that match no stub. Defaults to `nil`: such
+    ///   requests receive a 404 that names the method, the path and the closest stubs.
     /// - Throws: `WebServiceError` with the code `mockServer` if a system call fails, for example
     ///   because the process has no free descriptors.
     public convenience init(handler: Handler? = nil) throws {
@@ -63,7 +63,7 @@ public final class MockServer: StubResponder {
     ///
     /// - Parameters:
     ///   - tls: A Boolean value that indicates whether connections use TLS 1.2 or 1.3.
-    ///   - handler: Responds to requests without a stub; see ``init(handler:)``.
+    ///   - handler: Responds to requests that match no stub; see ``init(handler:)``.
     /// - Throws: `WebServiceError` with the code `tlsUnavailable` if the command or the library is
     ///   missing; otherwise the errors of ``init(handler:)``.
     public convenience init(tls: Bool, handler: Handler? = nil) throws {
@@ -79,7 +79,7 @@ public final class MockServer: StubResponder {
     ///   - port: The port, from 1 to 65535; 0 lets the system select one.
     ///   - tls: A Boolean value that indicates whether connections use TLS; see
     ///     ``init(tls:handler:)``.
-    ///   - handler: Responds to requests without a stub; see ``init(handler:)``.
+    ///   - handler: Responds to requests that match no stub; see ``init(handler:)``.
     /// - Throws: `WebServiceError` with the code `portUnavailable` if the port is in use, reserved
     ///   by the system or out of range; otherwise the errors of ``init(tls:handler:)``.
     public convenience init(port: Int, tls: Bool = false, handler: Handler? = nil) throws {
@@ -101,7 +101,7 @@ public final class MockServer: StubResponder {
     ///   - requiresClientCertificate: A Boolean value that indicates whether a client without a
     ///     certificate is rejected. Defaults to `true`.
     ///   - port: The port, from 1 to 65535. Defaults to 0: the system selects one.
-    ///   - handler: Responds to requests without a stub; see ``init(handler:)``.
+    ///   - handler: Responds to requests that match no stub; see ``init(handler:)``.
     /// - Throws: `WebServiceError` with the code `tlsUnavailable` if the file has no certificate;
     ///   otherwise the errors of ``init(port:tls:handler:)``.
     public convenience init(
@@ -113,7 +113,7 @@ public final class MockServer: StubResponder {
 
     private static func number(_ port: Int) throws -> UInt16 {
         guard let number = UInt16(exactly: port) else {
-            throw WebServiceError(.portUnavailable, "the port \(port) is not between 0 and 65535")
+            throw WebServiceError(.portUnavailable, "the port \(port) is not between 0 and 65535; pass another port")
         }
         return number
     }

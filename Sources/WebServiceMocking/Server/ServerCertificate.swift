@@ -23,7 +23,8 @@ final class ServerCertificate: Sendable {
             try create(with: command)
         } catch {
             remove()
-            throw WebServiceError(.tlsUnavailable, "openssl cannot create a certificate", underlying: error)
+            throw WebServiceError(
+                .tlsUnavailable, "openssl could not create a certificate; see the underlying error", underlying: error)
         }
     }
 

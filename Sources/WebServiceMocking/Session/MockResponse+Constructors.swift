@@ -53,7 +53,8 @@ extension MockResponse {
         response.headers[.contentType] = ContentType.json
         do { response.data = try encode() } catch {
             response.failure = WebServiceError(
-                .encoding, "the JSON body of a mock response cannot be encoded", underlying: error)
+                .encoding, "the JSON body of a mock response cannot be encoded; see the underlying error",
+                underlying: error)
         }
         return response
     }

@@ -15,15 +15,15 @@ extension MockResponse {
     /// count is a number of bytes of the whole response, starting with the status line, and is
     /// clamped to the valid range. ``MockServer/onConnect(_:)`` causes faults before a response.
     public enum Wire: Sendable, Hashable {
-        /// With `Content-Length`.
+        /// The body with its `Content-Length`.
         case fixedLength
-        /// In chunks of this many bytes, at least one.
+        /// The body in chunks of this many bytes, at least one.
         ///
         /// HTTP/1.0 requests are handled as with `.untilClose`.
         case chunked(size: Int)
-        /// Without a length: the end of the connection ends the body.
+        /// The body without its length: the end of the connection ends the body.
         case untilClose
-        /// Exactly these bytes; then the connection is closed.
+        /// These bytes exactly, after which the connection is closed.
         ///
         /// Use it to send malformed responses, or an interim response before the final one:
         ///
@@ -32,9 +32,9 @@ extension MockResponse {
         /// response.wire = .raw(Data("\(interim)HTTP/1.1 204 No Content\r\n\r\n".utf8))
         /// ```
         case raw(Data)
-        /// No bytes. The connection stays open until the client closes it or the server stops.
+        /// No bytes on a connection that stays open until the client closes it or the server stops.
         case noResponse
-        /// No bytes. The connection is closed immediately.
+        /// No bytes on a connection that is closed immediately.
         case disconnect
         /// The first bytes, followed by an orderly close of the connection.
         ///
@@ -67,9 +67,10 @@ extension MockResponse {
         ///
         /// The connection is then closed.
         case invalidChunk
-        /// The whole response; then the server closes its side of the connection.
+        /// The whole response, after which the server closes its side of the connection.
         ///
-        /// The head does not announce it. The server reads until the client closes the other side.
+        /// The head does not announce the close. The server reads until the client closes the other
+        /// side.
         case halfClose
         /// Chunks without end: ``MockResponse/data`` repeatedly, or placeholders if it is empty.
         ///

@@ -172,7 +172,7 @@ extension MockResponse: MockableDataTaskResult {
     /// Returns the body and an `HTTPURLResponse`, or an error.
     ///
     /// The body is empty, not `nil`, for a response without one. Repeated header fields are joined
-    /// with `", "`, as by Foundation. The error is that of JSON that could not be encoded,
+    /// with `", "`, as Foundation does. The error is that of JSON that could not be encoded,
     /// `URLError.badURL` for a request without a URL, or `URLError.networkConnectionLost`, with the
     /// bytes before it, for an incomplete response (``wire``). A response that does not end has an
     /// internal error that ``MockSession`` does not report.

@@ -38,16 +38,17 @@ public final class MockSession: MockableSession, StreamingSession {
     /// The stubs and the requests.
     public let stubTable = StubTable()
 
-    /// The session that sends requests without a stub; `nil`, the default, if they fail.
+    /// The session that sends the requests that match no stub. Defaults to `nil`: such requests
+    /// fail with `WebServiceError.Code.noStub`.
     ///
     /// ```swift
     /// session.passthrough = FoundationSession.shared
     /// session.on(.GET, "/v1/offers", .json(offers))
     /// ```
-    /// Streams and uploads are sent as well. A body with files is read once more, to compare it
-    /// with the stubs. Timeouts and cancellation are those of that session. `receivedRequests`
-    /// contains the requests; a verification does not report them. Their responses have the source
-    /// `.mock`, like all responses of this session.
+    /// This session also sends streams and uploads, and applies its own timeouts and cancellation.
+    /// A body with files is read once more, to compare it with the stubs. `receivedRequests`
+    /// contains these requests, and a verification does not report them. Their responses have the
+    /// source `.mock`, like all responses of a `MockSession`.
     public var passthrough: (any Session)? {
         get { other.withLock { $0 } }
         set { other.withLock { $0 = newValue } }
@@ -71,7 +72,7 @@ public final class MockSession: MockableSession, StreamingSession {
         clock = TaskClock(timekeeper)
     }
 
-    /// The requests in the order of `resume()`, including those without a matching stub.
+    /// The requests in the order of `resume()`, including those that match no stub.
     public var recordedRequests: [URLRequest] {
         stubTable.state.withLock { $0.requests }.compactMap { $0.encodable?.urlRequestValue }
     }

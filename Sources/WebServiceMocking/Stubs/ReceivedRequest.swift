@@ -58,7 +58,7 @@ public struct ReceivedRequest: Sendable, Hashable {
 
     /// The request target exactly as it appears in the request line.
     ///
-    /// For a ``MockSession``, the path and the query of the URL.
+    /// In a ``MockSession``, it consists of the path and the query of the URL.
     public var target: String { head.target }
 
     /// The URL; `nil` if a client sent a target or a `Host` field that does not form one.

@@ -16,7 +16,7 @@ public protocol StubResponder: AnyObject, Sendable {
 }
 
 extension StubResponder {
-    /// The requests in the order of arrival, including those without a stub.
+    /// The requests in the order of arrival, including those that match no stub.
     ///
     /// A request is recorded before its handler is called.
     public var receivedRequests: [ReceivedRequest] { stubTable.receivedRequests }

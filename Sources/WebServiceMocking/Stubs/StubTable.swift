@@ -39,7 +39,7 @@ public final class StubTable: Sendable {
         fileprivate var pathParameters: [Int: [String: String]] = [:]
         /// The stubs that were used, with the number of the request.
         fileprivate(set) var uses: [(request: Int, stub: Stub)] = []
-        /// The descriptions of the requests without a stub.
+        /// The descriptions of the requests that match no stub.
         fileprivate(set) var unmatched: [String] = []
         /// The callers of ``StubTable/nextRequest()``.
         var readers = RequestReaders()
@@ -134,7 +134,7 @@ public final class StubTable: Sendable {
         return nil
     }
 
-    /// Records a request without a stub.
+    /// Records a request that matches no stub.
     ///
     /// - Returns: The method, the path, and the closest stubs with their mismatches.
     func recordUnmatched(_ request: some IncomingRequest, _ arrival: Arrival) -> String {

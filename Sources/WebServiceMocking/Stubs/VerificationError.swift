@@ -18,14 +18,14 @@ public struct VerificationError: Error, Sendable, Hashable, CustomStringConverti
         public let kind: Kind
         /// The violation as a sentence, without its location.
         public let message: String
-        /// The location of the stub; for a request without a stub, that of the verification.
+        /// The location of the stub; for a request that matches no stub, that of the verification.
         public let location: Stub.Location
 
         /// The file, the line and the message.
         public var description: String { "\(location.text): \(message)" }
     }
 
-    /// The violations: call counts, order, requests without a stub.
+    /// The violations: call counts, order, requests that match no stub.
     public let violations: [Violation]
 
     /// All violations, one per line.

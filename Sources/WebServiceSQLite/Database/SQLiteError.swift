@@ -38,8 +38,8 @@ public struct SQLiteError: Error, Sendable, Hashable {
     /// A Boolean value that indicates whether the database is damaged or belongs to another
     /// application.
     ///
-    /// Valid while a database is opened: SQL of this library fails in a foreign database, or the
-    /// format is unknown.
+    /// Meaningful only for an error that occurs while a database is opened. The statements of this
+    /// library then fail with `SQLITE_ERROR` if the database has other tables or an unknown format.
     var isForeign: Bool { isDamage || code == SQLITE_ERROR }
 }
 

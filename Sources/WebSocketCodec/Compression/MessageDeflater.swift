@@ -14,14 +14,14 @@ final class MessageDeflater {
     private static let defaultLevel: CInt = -1
     private static let defaultMemory: CInt = 8
     private static let synchronize: CInt = 2
-    /// There is nothing to do.
+    /// The result of a call that has neither input nor space for output (`Z_BUF_ERROR`).
     private static let bufferError: CInt = -5
-    /// The end of an empty block, which is removed from each message.
+    /// The length of the end of an empty block, which is removed from each message.
     private static let trailerLength = 4
     /// An empty block without its trailer, which is the form of an empty message.
     private static let emptyMessage: [UInt8] = [0]
 
-    /// - Returns: `nil` if zlib does not support the window or has no memory.
+    /// - Returns: `nil` if zlib does not support the window or cannot allocate memory.
     init?(_ zlib: Zlib, windowBits: Int, hasContextTakeover: Bool) {
         self.zlib = zlib
         self.hasContextTakeover = hasContextTakeover

@@ -25,7 +25,7 @@ final class MessageInflater {
     /// The bit of ``Zlib/Stream/dataType`` that indicates the end of a block.
     private static let blockEnd: CInt = 128
 
-    /// - Returns: `nil` if zlib has no memory.
+    /// - Returns: `nil` if zlib cannot allocate memory.
     init?(_ zlib: Zlib, windowBits: Int, hasContextTakeover: Bool) {
         self.zlib = zlib
         self.hasContextTakeover = hasContextTakeover

@@ -12,12 +12,12 @@ extension WebSocketStateMachine {
         }
     }
 
-    /// Removes bytes from the front up to the end of the next event, and returns it.
+    /// Returns the next event, and removes the bytes up to its end from the front of `bytes`.
     ///
-    /// A caller whose messages are not consumed can stop here, and continue with the other bytes
-    /// later. Bytes after the last event of a connection are ignored.
+    /// A caller can pass the other bytes later, after the event has been consumed. After the last
+    /// event of a connection, all bytes are removed and ignored.
     ///
-    /// - Returns: `nil` if the bytes are exhausted.
+    /// - Returns: The event, or `nil` if all bytes were processed and completed no event.
     package mutating func receive(_ bytes: inout UnsafeRawBufferPointer) -> WebSocketEvent? {
         guard phase == .open || phase == .closing else {
             _ = bytes.removePrefix(bytes.count)

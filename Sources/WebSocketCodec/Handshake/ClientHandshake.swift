@@ -11,11 +11,12 @@ package struct ClientHandshake: Sendable, Hashable {
     /// Creates a handshake with a random key.
     ///
     /// - Parameters:
-    ///   - subprotocols: Different tokens.
+    ///   - subprotocols: The subprotocols to offer, in order of preference. Each is a token and
+    ///     occurs only once. Defaults to none.
     ///   - deflate: The preferred parameters of permessage-deflate, which is offered only if the
     ///     system has zlib.
-    /// - Throws: ``WebSocketHandshakeError/malformedSubprotocols`` if a subprotocol is repeated or
-    ///   not a token.
+    /// - Throws: ``WebSocketHandshakeError/malformedSubprotocols`` if a subprotocol occurs twice or
+    ///   is not a token.
     package init(
         subprotocols: [String] = [], deflate: DeflateParameters? = DeflateParameters(), zlib: Zlib? = .system,
         using generator: inout some RandomNumberGenerator

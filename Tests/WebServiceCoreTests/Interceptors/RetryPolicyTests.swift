@@ -189,6 +189,14 @@ struct RetryPolicyTests {
         #expect(any.session.sent.count == 3)
     }
 
+    @Test("A policy of the service and one of the request multiply their attempts")
+    func nested() async {
+        let run = await run([.status(503)], policy(Collected()), method: .PUT) {
+            $0.options.interceptors = [policy(Collected())]
+        }
+        #expect(run.session.sent.count == 9)
+    }
+
     @Test("A request with a body stream is not retried, and the timeline contains the reason", .covers("H-11"))
     func stream() async {
         var plain = URLRequest(url: URL(string: "https://h/v1/x") ?? URL(fileURLWithPath: "/"))

@@ -63,7 +63,9 @@ struct DeadlineScopeTests {
         clock.advance(by: .milliseconds(1))
         let error = await #expect(throws: WebServiceError.self) { try await task.data().value }
         #expect(error?.code == .deadline)
-        #expect(error?.message == "the exchange exceeded its deadline of \(expected) seconds")
+        #expect(
+            error?.message == "the exchange exceeded its deadline of \(expected) seconds; set a longer one if the "
+                + "server needs more time")
         #expect(error?.request?.url?.path == "/v1/x")
     }
 

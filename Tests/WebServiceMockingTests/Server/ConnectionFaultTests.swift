@@ -148,7 +148,9 @@ import WebServiceCore
         #expect(library?.code == .tlsUnavailable)
         if TLSLibrary.system != nil {
             let invalid = #expect(throws: WebServiceError.self) { try TLSContext(certificate: "/bin/false", key: "") }
-            #expect(invalid?.message == "OpenSSL rejected the certificate or the key")
+            #expect(
+                invalid?.message
+                    == "OpenSSL rejected the certificate or the key; pass PEM files that belong together")
         }
     }
 }

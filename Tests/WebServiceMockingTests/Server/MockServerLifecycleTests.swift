@@ -36,7 +36,7 @@ import WebServiceCore
         }
         let error = #expect(throws: WebServiceError.self) { try MockServer(port: 65_536) }
         #expect(error?.code == .portUnavailable)
-        #expect(error?.message == "the port 65536 is not between 0 and 65535")
+        #expect(error?.message == "the port 65536 is not between 0 and 65535; pass another port")
     }
 
     @Test("Stopping ends open connections, can be repeated, and retains the received requests", .covers("H-49"))

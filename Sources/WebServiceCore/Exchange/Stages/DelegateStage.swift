@@ -65,7 +65,10 @@ struct DelegateStage {
 }
 
 extension Request {
-    /// Returns the request that a delegate returned instead of this one.
+    /// Returns this request as the delegate has changed it.
+    ///
+    /// The method, URL, header fields and body are those of `urlRequest`. The options remain,
+    /// except for those that `urlRequest` contains.
     fileprivate func replaced(with urlRequest: URLRequest) -> Request {
         var new = Request(urlRequest)
         let own = new.options

@@ -53,7 +53,8 @@ package struct BodySource: Sendable {
         return data
     }
 
-    static let tooLong = WebServiceError(.encoding, "the size of the multipart body exceeds the range of Int")
+    static let tooLong = WebServiceError(
+        .encoding, "the size of the multipart body exceeds the range of Int; send fewer or shorter parts")
 
     /// A builder of a body. Consecutive bytes become one piece.
     struct Pieces {

@@ -79,7 +79,8 @@ public final class EncodedRequest: URLRequestEncodable {
         EncodedRequest(source, url: url, headers: headers, body: body, contentType: contentType)
     }
 
-    /// The method and the URL without its query and path parameters: safe to log.
+    /// A description that is safe to log: the method and the URL without its query and path
+    /// parameters.
     var summary: String { "\(method) \(url.withoutParameters)" }
 
     /// The substitute for a request that cannot be encoded. No session supports its scheme.
@@ -126,6 +127,7 @@ public final class EncodedRequest: URLRequestEncodable {
 }
 
 extension EncodedRequest: RedactedReflectable {
-    /// The method and the URL without its query and path parameters: safe to log.
+    /// A description that is safe to log: the method and the URL without its query and path
+    /// parameters.
     public var description: String { summary }
 }

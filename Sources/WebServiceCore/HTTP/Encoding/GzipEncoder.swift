@@ -17,7 +17,7 @@ package final class GzipEncoder {
 
     /// - Parameter isDeflate: A Boolean value that indicates whether the format is that of the
     ///   content coding `deflate`.
-    /// - Throws: ``WebServiceError/Code/encoding`` if zlib is missing or has no memory.
+    /// - Throws: ``WebServiceError/Code/encoding`` if zlib is missing or cannot allocate memory.
     package init(_ zlib: Zlib? = .system, isDeflate: Bool = false) throws(WebServiceError) {
         guard let zlib else {
             throw WebServiceError(
@@ -33,7 +33,7 @@ package final class GzipEncoder {
             zlib.begin(stream, Self.defaultLevel, Self.deflated, isDeflate ? Self.zlib : Self.gzip, 8, 0, "1.2.3", size)
                 == 0
         else {
-            throw WebServiceError(.encoding, "the body cannot be compressed, because zlib has no memory")
+            throw WebServiceError(.encoding, "zlib cannot allocate memory to compress the body; send it uncompressed")
         }
     }
 
@@ -76,7 +76,9 @@ package final class GzipEncoder {
                 return true
             }
         }
-        guard isEncoded else { throw WebServiceError(.encoding, "zlib cannot compress the body") }
+        guard isEncoded else {
+            throw WebServiceError(.encoding, "zlib failed to compress the body; send it uncompressed")
+        }
         return encoded
     }
 }

@@ -5,7 +5,7 @@ extension Request.Body {
     ///
     /// `nil` for a form or a body from a provider, whose length depends on the request; for a
     /// stream without a length, including one that is a part; and for files that cannot be read.
-    /// Reads the status of files.
+    /// For files, this property reads their status.
     public var length: Int64? {
         switch content {
         case .none: 0

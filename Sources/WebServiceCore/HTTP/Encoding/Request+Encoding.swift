@@ -29,7 +29,7 @@ extension Request: URLRequestEncodable {
     /// The ``queryParameterEncoder`` adds them; without one, they are written as `name=value&…`.
     public func encodeURL(adding parameters: Parameters) throws -> URL {
         guard let url = URL(string: try encodeURL(queryParameters.map { $0 + parameters } ?? parameters)) else {
-            throw WebServiceError(.invalidURL, "the URL is malformed")
+            throw WebServiceError(.invalidURL, "the URL is malformed; correct its path and query")
         }
         return url
     }
@@ -50,7 +50,7 @@ extension Request: URLRequestEncodable {
         do throws(WebServiceError) {
             guard ASCII.isToken(method.rawValue.utf8) else {
                 throw WebServiceError(
-                    .invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
+                    .invalidMethod, "the method must be a token of letters, digits and !#$%&'*+-.^_`|~")
             }
             guard options.hasPositiveDurations else {
                 throw WebServiceError(
@@ -62,7 +62,7 @@ extension Request: URLRequestEncodable {
             let (data, source, stream) = isCompressed ? try Self.compress(content) : content
             let hasSource = source != nil || stream != nil
             if method.forbidsBody, data?.isEmpty == false || hasSource || template?.httpBodyStream != nil {
-                throw WebServiceError(.encoding, "a \(method) request cannot have a body (RFC 9110, section 9.3)")
+                throw WebServiceError(.encoding, "a \(method) request cannot have a body; remove it or use POST")
             }
             var headers = signing(try checkedHeaders(), url: url)
             if isCompressed, stream != nil || data?.isEmpty == false { headers.add("gzip", for: "Content-Encoding") }
@@ -188,7 +188,8 @@ extension Request {
             guard ASCII.isToken(field.name.utf8) else {
                 throw WebServiceError(
                     .invalidHeader,
-                    "the header name '\(Self.printable(field.name))' is not a token (RFC 9110, section 5.6.2)")
+                    "the header name '\(Self.printable(field.name))' contains a character that is not allowed "
+                        + "(RFC 9110, section 5.6.2); remove it")
             }
             if Self.isFraming(field.name) {
                 throw WebServiceError(
@@ -207,11 +208,13 @@ extension Request {
     private static func check(_ value: String, of name: String) throws(WebServiceError) {
         guard value.utf8.count <= maximumHeaderValueLength else {
             throw WebServiceError(
-                .invalidHeader, "the value of the header '\(name)' is longer than \(maximumHeaderValueLength) bytes")
+                .invalidHeader,
+                "the value of the header '\(name)' is longer than \(maximumHeaderValueLength) bytes; shorten it")
         }
         guard ASCII.isFieldValue(value.utf8) else {
             throw WebServiceError(
-                .invalidHeader, "the value of the header '\(name)' contains a line break or another control character")
+                .invalidHeader,
+                "the value of the header '\(name)' contains a line break or another control character; remove it")
         }
     }
 
@@ -273,7 +276,8 @@ extension ParameterValue {
         guard depth < ParameterStrategy.maximumDepth else {
             let name = name.cut(to: 80).escapingControls
             throw WebServiceError(
-                .encoding, "the parameter '\(name)' is nested deeper than \(ParameterStrategy.maximumDepth) levels")
+                .encoding,
+                "the parameter '\(name)' is nested deeper than \(ParameterStrategy.maximumDepth) levels; flatten it")
         }
         switch self {
         case .null: return NSNull()

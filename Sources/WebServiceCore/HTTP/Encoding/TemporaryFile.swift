@@ -33,7 +33,7 @@ enum TemporaryFile {
             }
             return try mapping(file, count: body.count)
         } catch {
-            let complaint = "the body cannot be written to a temporary file"
+            let complaint = "the body cannot be written to a temporary file; see the underlying error"
             if let failure = error as? SystemFailure { throw failure.error(.encoding, complaint) }
             throw error as? WebServiceError ?? WebServiceError(.encoding, complaint, underlying: error)
         }

@@ -11,9 +11,9 @@ import FoundationNetworking
 /// show(login.task)          // observers, await and cancel as with every task
 /// login.complete(token)     // or login.fail(error)
 /// ```
-/// The first call counts. Observers may be added before or after it. If the `PassiveTask` is
-/// deallocated before it completes the task, the task is cancelled, so that no caller waits
-/// forever.
+/// Only the first call to ``complete(_:)`` or ``fail(_:)`` has an effect. Observers may be added
+/// before or after it. If the `PassiveTask` is deallocated before that call, the task fails with
+/// `URLError.cancelled`, so that no caller waits forever.
 ///
 /// All members may be used from any thread.
 public final class PassiveTask<Value: Sendable>: Sendable {
@@ -45,7 +45,8 @@ public final class PassiveTask<Value: Sendable>: Sendable {
 
     /// Completes the task with a value.
     ///
-    /// - Returns: Whether this call completed the task.
+    /// - Returns: `true` if this call completed the task; `false` if it was already complete or
+    ///   cancelled.
     @discardableResult
     public func complete(_ value: Value) -> Bool {
         outcome.set(.success(value))
@@ -54,7 +55,8 @@ public final class PassiveTask<Value: Sendable>: Sendable {
 
     /// Completes the task with an error.
     ///
-    /// - Returns: Whether this call completed the task.
+    /// - Returns: `true` if this call completed the task; `false` if it was already complete or
+    ///   cancelled.
     @discardableResult
     public func fail(_ error: any Error) -> Bool {
         outcome.set(.failure(error)) && task.task.complete(.failure(error))

@@ -95,10 +95,10 @@ extension TypedTask {
 
     /// The transfer progress as a sequence, which ends with the task.
     ///
-    /// For a streamed body, it ends with the head: use ``onProgress(_:)``.
     /// Each element is the latest progress; a slow reader skips earlier ones. Iterating does not
-    /// resume the task, and leaving the loop does not cancel it. Must be read before the task
-    /// completes.
+    /// resume the task, and leaving the loop does not cancel it. Access this property before the
+    /// task completes. For a streamed body, whose task completes with the head, use
+    /// ``onProgress(_:)`` instead.
     public var progress: AsyncStream<TransferProgress> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: TransferProgress.self, bufferingPolicy: .bufferingNewest(1))
@@ -132,7 +132,7 @@ extension TypedTask {
 
     /// Calls the closure with the value, on the main actor.
     ///
-    /// Not called after an error. Later handlers wait until it returns.
+    /// The closure is not called after an error. Later handlers wait until it returns.
     @discardableResult
     public func updateUI(_ observer: @escaping @MainActor @Sendable (Value) -> Void) -> Self {
         observeOnMain({ try? $0.get() }, observer)  // a failure has no value to observe
@@ -140,7 +140,7 @@ extension TypedTask {
 
     /// Calls the closure with the error, on the main actor.
     ///
-    /// Not called on success. Later handlers wait until it returns.
+    /// The closure is not called on success. Later handlers wait until it returns.
     @discardableResult
     public func updateErrorUI(_ observer: @escaping @MainActor @Sendable (any Error) -> Void) -> Self {
         observeOnMain({ if case .failure(let error) = $0 { error } else { nil } }, observer)

@@ -66,7 +66,8 @@ public struct HTTPEndpoint: ServiceEndpoint {
     private static func http(_ request: any ServiceRequest) throws -> any HTTPServiceRequest {
         guard let request = request as? any HTTPServiceRequest else {
             throw WebServiceError(
-                .noEndpoint, "HTTPEndpoint supports only requests of type HTTPServiceRequest, not \(type(of: request))")
+                .noEndpoint,
+                "HTTPEndpoint supports only types that conform to HTTPServiceRequest, not \(type(of: request))")
         }
         return request
     }

@@ -8,18 +8,18 @@ import FoundationNetworking
 ///
 /// With every policy, the task ends exactly once, with a value or with an error.
 public enum FetchPolicy: Sendable, Hashable {
-    /// Only the server. A successful response is stored.
+    /// Sends the request without reading the storage. A successful response is stored.
     case serverOnly
-    /// Only the storage; no request is sent.
+    /// Reads the storage without sending a request.
     ///
     /// The task fails with ``WebServiceError/Code/noStoredData`` if nothing is stored.
     case cacheOnly
-    /// Both at the same time.
+    /// Reads the storage and sends the request at the same time.
     ///
     /// The stored value is delivered first (``TypedTask/onCacheSuccess(_:)``), unless the server
     /// responds earlier. The task ends with the result from the server, including an error.
     case cacheThenServer
-    /// The server, and the storage if the server fails for any reason.
+    /// Sends the request, and reads the storage if the request fails for any reason.
     ///
     /// Such failures include a missing connection, an unsuccessful status and a response that
     /// cannot be decoded. If nothing is stored, the task fails with the error from the server. A

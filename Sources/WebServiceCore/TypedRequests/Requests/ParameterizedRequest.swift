@@ -67,25 +67,25 @@ extension ParameterizedRequest {
     /// The type of ``method-swift.property``.
     public typealias Method = Request.Method
 
-    /// GET.
+    /// The method GET.
     public var method: Request.Method { .GET }
 
-    /// No placeholders.
+    /// An empty list: the path has no placeholders.
     public var pathParameters: Parameters { [:] }
 
-    /// No header fields.
+    /// An empty list: the request adds no header fields.
     public var headers: Headers { Headers() }
 
-    /// No parameters.
+    /// An empty list: the request has no parameters.
     public var parameters: Parameters { [:] }
 
-    /// No form.
+    /// `nil`: the request has no multipart form.
     public var multipart: MultipartFormData? { nil }
 
-    /// The encoding of ``Request``: `percent`.
+    /// The parameter encoding that is the default of ``Request``: `percent`.
     public var parameterEncoding: Request.ParameterEncoding { .percent }
 
-    /// The encoder of the service that executes the request; a `JSONEncoder` outside of a service.
+    /// The encoder of the service that executes the request, or a `JSONEncoder` outside a service.
     public var encoder: any BodyEncoder {
         if let encoder = PerformingService.core?.encoder { encoder } else { JSONEncoder() }
     }
@@ -125,6 +125,6 @@ extension ParameterizedRequest {
 }
 
 extension ParameterizedRequest where Body == Never? {
-    /// No body.
+    /// `nil`: the request has no body.
     public var body: Never? { nil }
 }

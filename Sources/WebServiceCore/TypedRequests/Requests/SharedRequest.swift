@@ -61,7 +61,8 @@ extension ServiceCore {
         let shared: SharedRequest
         do {
             guard !task.context.isStreamed else {
-                throw WebServiceError(.encoding, "a stream cannot be shared; remove setDuplicates")
+                throw WebServiceError(
+                    .encoding, "a stream cannot share its response; do not call 'setDuplicates' on its task")
             }
             shared = try SharedRequest(request, over: session, id: id, stages.interceptors)
         } catch {

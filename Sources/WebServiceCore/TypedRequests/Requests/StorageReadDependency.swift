@@ -6,7 +6,7 @@ public struct StorageReadDependency: Sendable {
     /// retains the closure, so the closure must not retain the task.
     let observe: (@Sendable (@escaping @Sendable () -> Void) -> Void)?
 
-    /// No dependency.
+    /// The absence of a dependency: the read never becomes obsolete.
     public static let independent = StorageReadDependency(isOver: nil, observe: nil)
 
     /// Returns a dependency that cancels the read if the task has a value first.

@@ -7,10 +7,11 @@ struct TypedConfiguration: Sendable {
     var storageAccount: String?
     var storageErrorObserver: (@Sendable (StorageEntry.Failure) -> Void)?
     var activity = ActivityCounter.shared
-    /// Shared by clones, as the storages are.
+    /// The order of changes to the storages. Clones of a service share it, because they share the
+    /// storages.
     let order = StorageOrder()
 
-    /// Returns the storage and key for a request; `nil` if its response is not stored.
+    /// Returns the storage and key for a request, or `nil` if its response is not stored.
     func place(of request: any ServiceRequest) -> StoragePlace? {
         guard let request = request as? any StorableRequest, let key = request.storageKey(account: storageAccount),
             let storage = storages.first(where: { $0.isFor(request) })

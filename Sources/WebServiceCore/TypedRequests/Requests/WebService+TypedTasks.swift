@@ -33,7 +33,8 @@ extension WebService {
         } catch {
             let error =
                 error as? WebServiceError
-                ?? WebServiceError(.encoding, "request(for:) of \(Typed.self) failed", underlying: error)
+                ?? WebServiceError(
+                    .encoding, "request(for:) of \(Typed.self) failed; see the underlying error", underlying: error)
             return SessionTask(core, Request(.GET, location: .invalid(error)), type: Typed.self)
         }
     }
