@@ -177,7 +177,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceCachingTests",
-            dependencies: ["WebServiceCore", "WebServiceCaching", "WebServiceMocking", "TestSupport"],
+            dependencies: [
+                "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceMocking", "TestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceDiagnosticsTests",

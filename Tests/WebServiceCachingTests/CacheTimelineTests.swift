@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceDiagnostics
 @testable import WebServiceCaching
 @testable import WebServiceCore
 

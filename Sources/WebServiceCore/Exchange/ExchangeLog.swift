@@ -39,7 +39,7 @@ package enum ExchangeLog {
         /// The kind of the error, without values.
         package var failure: String { Self.kind(of: error) }
 
-        static func kind(of error: (any Error)?) -> String {
+        package static func kind(of error: (any Error)?) -> String {
             switch error {
             case let error as URLError: "URLError \(error.code.rawValue)"
             case let error as WebServiceError: error.code.description
@@ -80,12 +80,12 @@ package enum ExchangeLog {
     }
 
     /// The result of an exchange, without its body.
-    struct Outcome: Sendable {
-        var error: (any Error)?
-        var status: Int?
-        var source: Response.Source?
+    package struct Outcome: Sendable {
+        package var error: (any Error)?
+        package var status: Int?
+        package var source: Response.Source?
         /// A Boolean value that indicates whether the body follows.
-        var isStreamed = false
+        package var isStreamed = false
 
         init(_ result: Result<Response, any Error>) {
             switch result {

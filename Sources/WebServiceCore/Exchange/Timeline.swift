@@ -88,7 +88,7 @@ public struct Timeline: Sendable {
     public private(set) var events: [Event]
 
     /// The result; `nil` before the exchange has ended.
-    let outcome: ExchangeLog.Outcome?
+    package let outcome: ExchangeLog.Outcome?
 
     /// Adds an event that was recorded later.
     package mutating func add(_ event: Event) {

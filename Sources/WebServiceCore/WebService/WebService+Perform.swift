@@ -198,7 +198,8 @@ extension ServiceRequest {
     func output(_ value: any Sendable) throws -> Output {
         guard let output = value as? Output else {
             throw WebServiceError(
-                .unexpectedOutput, "the endpoint returned \(type(of: value)) for \(Self.self) instead of \(Output.self)")
+                .unexpectedOutput, "the endpoint returned \(type(of: value)) for \(Self.self) instead of \(Output.self)"
+            )
         }
         return output
     }

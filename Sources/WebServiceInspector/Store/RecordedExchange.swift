@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceDiagnostics
 
 /// An exchange as the inspector retains it, with truncated bodies.
 struct RecordedExchange: Sendable {

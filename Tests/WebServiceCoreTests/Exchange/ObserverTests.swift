@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import TestSupport
 import Testing
+import WebServiceDiagnostics
 import WebServiceDownloads
 import WebServiceMocking
 @testable import WebServiceCore

@@ -1,4 +1,5 @@
 import Foundation
+public import WebServiceCore
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

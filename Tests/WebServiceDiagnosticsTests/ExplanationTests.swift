@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceDiagnostics
 import WebServiceMocking
 @testable import WebServiceCore
 
