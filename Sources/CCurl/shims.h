@@ -82,6 +82,9 @@ static inline int ccurl_supports_https_proxies(void) { return (curl_version_info
 // Whether a connection can be used again for HTTP/2 without negotiation: mended in 8.0 (curl issue 10634).
 static inline int ccurl_reuses_known_http2(void) { return curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000; }
 
+// Whether a response over HTTP/2 can be paused without loss and without holding others up: since 8.17.
+static inline int ccurl_pauses_http2(void) { return curl_version_info(CURLVERSION_NOW)->version_num >= 0x081100; }
+
 static inline CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_get_size(CURL *easy, CURLINFO info, curl_off_t *value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value) { return curl_easy_getinfo(easy, info, value); }

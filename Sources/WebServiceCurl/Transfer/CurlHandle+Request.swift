@@ -9,7 +9,9 @@ extension CurlHandle {
     ///
     /// - Returns: Whether the response may be an HTTP/2 response.
     func setVersion(_ request: EncodedRequest, _ receiver: any BodyReceiver) -> Bool {
-        let needsHTTP1 = receiver.mayPause || request.stream != nil || attempt.expectation != nil
+        let canPause = engine.configuration.allowsStreamsOverHTTP2 && ccurl_pauses_http2() != 0
+        let needsHTTP1 =
+            receiver.mayPause && !canPause || request.stream != nil || attempt.expectation != nil
         let isSecure = request.url.utf8.starts(with: "https:".utf8)
         let isHTTP2Known = engine.configuration.httpVersion == .priorKnowledge && !needsHTTP1
         if isHTTP2Known {
@@ -17,8 +19,8 @@ extension CurlHandle {
             ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(version))
         } else if needsHTTP1 {
             ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
-            mustBeFreed = true  // its version and its pause are not reset
         }
+        if needsHTTP1 || receiver.mayPause { mustBeFreed = true }  // its version and its pause are not reset
         // An earlier connection to a Unix domain socket could not be identified.
         let isReusable = isSecure || !isHTTP2Known || ccurl_reuses_known_http2() != 0
         // Unsolicited bytes that the TLS library has decrypted would be the response.
