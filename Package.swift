@@ -155,7 +155,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "inspector-probe",
-            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking"],
+            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking", "WebServiceSockets"],
             path: "Tests/InspectorProbe",
             swiftSettings: settings
         ),
@@ -180,7 +180,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceDiagnosticsTests",
-            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking", "TestSupport"],
+            dependencies: [
+                "WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking", "WebServiceSockets", "TestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceDownloadsTests",
@@ -210,7 +212,7 @@ let package = Package(
             name: "WebServiceInspectorTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceInspector",
-                "WebServiceMocking", "TestSupport",
+                "WebServiceMocking", "WebServiceSockets", "TestSupport",
             ],
             swiftSettings: settings),
         .testTarget(

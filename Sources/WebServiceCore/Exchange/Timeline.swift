@@ -74,7 +74,8 @@ public struct Timeline: Sendable {
         ///
         /// For ``Kind/queued`` and ``Kind/joined``, that of the equal request.
         public let related: UInt64?
-        /// The error of a body that was not received completely, or of a failure.
+        /// The error of a body that was not received completely, or of a failure; the closure of a
+        /// WebSocket.
         package var error: (any Error)?
         /// The number of bytes of a streamed body that were received, before decompression.
         package let byteCount: Int64?
