@@ -156,7 +156,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "inspector-probe",
-            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking"],
+            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking", "WebServiceSockets"],
             path: "Tests/InspectorProbe",
             swiftSettings: settings
         ),
@@ -183,7 +183,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceDiagnosticsTests",
-            dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking", "TestSupport"],
+            dependencies: [
+                "WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking", "WebServiceSockets", "TestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceDownloadsTests",
@@ -213,7 +215,7 @@ let package = Package(
             name: "WebServiceInspectorTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceInspector",
-                "WebServiceMocking", "TestSupport",
+                "WebServiceMocking", "WebServiceSockets", "TestSupport",
             ],
             swiftSettings: settings),
         .testTarget(

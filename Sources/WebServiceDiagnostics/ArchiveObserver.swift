@@ -8,9 +8,10 @@ public import WebServiceCore
 /// ```
 /// The file can be opened with the developer tools of a browser. It is complete after each entry,
 /// even if the process ends. Entries are written in the background, in the order in which the
-/// requests ended. Secret header fields, query values and values in bodies are redacted. The memory
-/// is bounded: while 256 entries wait to be written, further ones are omitted, and so are those
-/// beyond ``maximumBytes`` or after the disk is full. The archive contains their number.
+/// requests ended; that of a WebSocket is written with the last 1,000 messages when the connection
+/// ends. Secret header fields, query values and values in bodies are redacted. The memory is
+/// bounded: while 256 entries wait to be written, further ones are omitted, and so are those beyond
+/// ``maximumBytes`` or after the disk is full. The archive contains their number.
 public final class ArchiveObserver: Observer {
     /// The maximum size of the file in bytes.
     public let maximumBytes: Int
@@ -22,6 +23,8 @@ public final class ArchiveObserver: Observer {
     private struct State {
         /// The requests in flight, by the identifier of the exchange.
         var started: [UInt64: (request: EncodedRequest, start: UInt64)] = [:]
+        /// The entries of open WebSocket connections, by the identifier of the exchange.
+        var connections: [UInt64: Entry] = [:]
         /// The number of entries that wait to be written.
         var pending = 0
         var omitted = 0
@@ -33,6 +36,8 @@ public final class ArchiveObserver: Observer {
         let attempt: ExchangeLog.Attempt
         let date: Date
         let bodies: HTTPArchive.Bodies
+        /// The messages of a WebSocket.
+        var messages: RecordedMessages?
     }
 
     private static let maximumPending = 256
@@ -42,7 +47,8 @@ public final class ArchiveObserver: Observer {
     /// - Parameters:
     ///   - file: The file. New files are accessible only to the user (0600).
     ///   - bodyLimit: The maximum number of bytes of each body to include; larger bodies, and those
-    ///     that cannot be redacted, are omitted. Defaults to 0: no bodies, only their sizes.
+    ///     that cannot be redacted, are omitted. Also limits all messages of a WebSocket together.
+    ///     Defaults to 0: no bodies and contents of messages, only their sizes.
     ///   - maximumBytes: The maximum size of the file. Defaults to 100 MiB.
     ///   - redaction: The rules for secrets. Defaults to ``Redaction/standard``.
     /// - Throws: The error of the file system.
@@ -63,7 +69,7 @@ public final class ArchiveObserver: Observer {
             var (position, isFirst) = (UInt64(start.count), true)
             for await entry in stream {
                 var text = isFirst ? Data() : HTTPArchive.separator
-                text += archive.entry(entry.attempt, (0, entry.date), entry.bodies)
+                text += archive.entry(entry.attempt, (0, entry.date), entry.bodies, messages: entry.messages)
                 let end = HTTPArchive.end(omitted: self?.state.withLock { $0.omitted } ?? 0)
                 let length = UInt64(text.count + end.count)
                 let isWritten = position + length <= maximumBytes && Self.write(text + end, to: handle, at: position)
@@ -125,26 +131,43 @@ public final class ArchiveObserver: Observer {
 
     /// Adds a request that has ended to the archive.
     public func observe(_ event: ExchangeEvent) {
+        let id = event.exchange.id
         switch event.kind {
         case .attemptStarted(_, let request):
-            let replaced = state.withLock {
-                $0.started.updateValue((request, event.nanoseconds), forKey: event.exchange.id)
-            }
+            let replaced = state.withLock { $0.started.updateValue((request, event.nanoseconds), forKey: id) }
             withExtendedLifetime(replaced) {}
         case .attemptEnded(_, let result, let metrics):
-            let (started, isAccepted) = state.withLock { state in
-                let started = state.started.removeValue(forKey: event.exchange.id)
-                let isAccepted = started != nil && state.pending < Self.maximumPending
-                if isAccepted { state.pending += 1 } else if started != nil { state.omitted += 1 }
-                return (started, isAccepted)
-            }
-            guard let started, isAccepted else { return }
+            guard let started = state.withLock({ $0.started.removeValue(forKey: id) }) else { return }
             var attempt = ExchangeLog.Attempt(request: started.request, start: started.start)
             attempt.end(result, metrics, at: event.nanoseconds)
             let bodies = HTTPArchive.Bodies(started.request, result, limit: bodyLimit)
-            entries.yield(Entry(attempt: attempt, date: event.exchange.date, bodies: bodies))
+            var entry = Entry(attempt: attempt, date: event.exchange.date, bodies: bodies)
+            guard case .success(let response) = result, response.status == 101 else { return add(entry) }
+            entry.messages = RecordedMessages()
+            // An interceptor can open a further connection.
+            add(state.withLock { [entry] in $0.connections.updateValue(entry, forKey: id) })
+        case .message(let message, let isReceived):
+            let message = RecordedMessages.Message(
+                message, isReceived: isReceived, at: event.date, limit: bodyLimit)
+            state.withLock { $0.connections[id]?.messages?.add(message, limit: bodyLimit) }
+        case .recorded(let entry) where entry.kind == .body: endConnection(of: id)
+        case .ended(let summary) where !summary.isStreamed: endConnection(of: id)
         default: break
         }
+    }
+
+    private func endConnection(of id: UInt64) {
+        add(state.withLock { $0.connections.removeValue(forKey: id) })
+    }
+
+    private func add(_ entry: Entry?) {
+        guard let entry else { return }
+        let isAccepted = state.withLock { state in
+            let isAccepted = state.pending < Self.maximumPending
+            if isAccepted { state.pending += 1 } else { state.omitted += 1 }
+            return isAccepted
+        }
+        if isAccepted { entries.yield(entry) }
     }
 }
 

@@ -17,7 +17,7 @@ import FoundationNetworking
 /// The number is the identifier of the exchange (`ObservedExchange.id`). If a request belongs to a
 /// typed request or a download, its number follows that of its parent: `#9/#10`. With the level
 /// ``LogEntry/Level/debug``, every event is logged in one line, and with ``LogEntry/Level/trace``
-/// also the header fields and bodies.
+/// also the header fields, the bodies and the messages of a WebSocket.
 ///
 /// Each entry is one call of the output, on any thread. Secrets are redacted. Control characters
 /// are escaped, so that no request or response can forge a log line or send control sequences to
@@ -34,7 +34,8 @@ public struct ExchangeLogger: Observer {
     ///   - level: The least important level to log. Defaults to ``LogEntry/Level/info``, one line
     ///     for each exchange.
     ///   - redaction: The rules for secrets. Defaults to ``Redaction/standard``.
-    ///   - bodyLimit: The maximum number of bytes of a body to log; 0 for none. Defaults to 4096.
+    ///   - bodyLimit: The maximum number of bytes of a body or message to log; 0 for none. Defaults
+    ///     to 4096.
     ///   - output: Receives each entry.
     public init(
         level: LogEntry.Level = .info, redaction: Redaction = .standard, bodyLimit: Int = 4096,
@@ -65,8 +66,16 @@ public struct ExchangeLogger: Observer {
             }
         case .interimHeadReceived(let head), .headReceived(let head):
             write(event, .trace) { ["<-- head \(head.status)"] }
-        case .bodyReceived, .message:
+        case .bodyReceived:
             break
+        case .message(let message, let isReceived):
+            write(event, .trace) {
+                let message = RecordedMessages.Message(
+                    message, isReceived: isReceived, at: event.date, limit: bodyLimit)
+                let kind = message.isText ? "text" : "binary"
+                return ["\(isReceived ? "<--" : "-->") \(kind) message, \(message.size) bytes"]
+                    + [text(message.content, message.contentType, count: message.size)].compactMap(\.self)
+            }
         case .attemptEnded(_, .success(let response), _):
             write(event, .debug) {
                 var lines = ["<-- \(response.status)\(address(response.url)), \(time(event))"]
@@ -121,15 +130,17 @@ public struct ExchangeLogger: Observer {
     // MARK: Text
 
     private func block(_ headers: Headers, _ body: Data?, count: Int) -> [String] {
-        var lines = headers.map { "\($0.name): \(redaction.value(ofHeader: $0.name, $0.value))" }
+        let lines = headers.map { "\($0.name): \(redaction.value(ofHeader: $0.name, $0.value))" }
         guard count > 0, bodyLimit > 0 else { return lines }
-        let text = body.flatMap {
-            redaction.body(
-                $0.prefix(bodyLimit), contentType: headers[.contentType], contentEncoding: headers["Content-Encoding"])
-        }
+        let shown = body.flatMap { text($0, headers[.contentType], headers["Content-Encoding"], count: count) }
+        return lines + [shown ?? "(\(count) bytes)"]
+    }
+
+    /// Returns the beginning of a body or message; `nil` if none is logged.
+    private func text(_ body: Data, _ type: String?, _ encoding: String? = nil, count: Int) -> String? {
+        guard count > 0, bodyLimit > 0 else { return nil }
         let end = count > bodyLimit ? "… (\(count) bytes in total)" : ""
-        lines.append(text.map { $0 + end } ?? "(\(count) bytes)")
-        return lines
+        return redaction.body(body.prefix(bodyLimit), contentType: type, contentEncoding: encoding).map { $0 + end }
     }
 
     /// Returns the name of an exchange, whose path can contain a token.

@@ -48,37 +48,52 @@ package struct HTTPArchive: Sendable {
     ///   - date: The date of the start of the request.
     ///   - bodyLimit: The maximum number of bytes of each body to include.
     ///   - bodySizes: The sizes of the complete bodies, if the given ones are truncated.
+    ///   - messages: The messages of a WebSocket.
     package func entry(
         _ request: EncodedRequest, _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, date: Date,
-        duration: Duration, bodyLimit: Int, bodySizes: (request: Int64, response: Int)? = nil
+        duration: Duration, bodyLimit: Int, bodySizes: (request: Int64, response: Int)? = nil,
+        messages: RecordedMessages? = nil
     ) -> Data {
         var attempt = ExchangeLog.Attempt(request: request, start: 0)
         attempt.end(result, metrics, at: UInt64(max(0, duration.inSeconds * 1e9)))
         if let bodySizes { attempt.bodySize = bodySizes.response }
-        return entry(attempt, (0, date), Bodies(request, result, limit: bodyLimit), requestSize: bodySizes?.request)
+        return entry(
+            attempt, (0, date), Bodies(request, result, limit: bodyLimit), messages: messages,
+            requestSize: bodySizes?.request)
     }
 
     /// Returns the entry of one request as JSON in UTF-8.
     ///
-    /// - Parameter origin: The instant and the date of `resume()`.
+    /// - Parameters:
+    ///   - origin: The instant and the date of `resume()`.
+    ///   - messages: The messages of a WebSocket.
     func entry(
         _ attempt: ExchangeLog.Attempt, _ origin: (instant: UInt64, date: Date)?, _ bodies: Bodies = Bodies(),
-        requestSize: Int64? = nil
+        messages: RecordedMessages? = nil, requestSize: Int64? = nil
     ) -> Data {
         let start = attempt.start
         let milliseconds = Double((attempt.end ?? start) - min(start, attempt.end ?? start)) / 1e6
         let date = (origin?.date ?? Date(timeIntervalSince1970: 0))
             .addingTimeInterval(Double(start - min(origin?.instant ?? start, start)) / 1e9)
+        var request = request(attempt, bodies.request, requestSize)
+        if messages != nil, let url = request["url"] as? String, url.hasPrefix("http") {
+            request["url"] = "ws" + url.dropFirst("http".count)
+        }
         var entry: [String: Any] = [
             "startedDateTime": date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)),
             "time": milliseconds,
-            "request": request(attempt, bodies.request, requestSize),
+            "request": request,
             "response": response(attempt, bodies.response),
             "cache": [String: Any](),
             "timings": Self.timings(attempt.transport, milliseconds),
         ]
         if let address = attempt.transport?.remoteAddress { entry["serverIPAddress"] = address }
         if !attempt.failure.isEmpty { entry["comment"] = attempt.failure }
+        if let messages {
+            entry["_resourceType"] = "websocket"
+            entry["_webSocketMessages"] = messages.messages.map(message)
+            if messages.dropped > 0 { entry["_webSocketMessagesOmitted"] = messages.dropped }
+        }
         let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
         let data = try? JSONSerialization.data(withJSONObject: entry, options: options)  // always valid JSON
         return data ?? Data()
@@ -99,6 +114,19 @@ package struct HTTPArchive: Sendable {
             "ssl": phase(transport.secureConnect), "send": 0, "wait": phase(max(.zero, firstByte - connection)),
             "receive": phase(max(.zero, transport.total - firstByte)),
         ]
+    }
+
+    /// Returns a message in the form of the developer tools of Chromium, with the size of one that
+    /// is not included completely.
+    private func message(_ message: RecordedMessages.Message) -> [String: Any] {
+        let text = redaction.body(message.content, contentType: message.contentType)
+        var object: [String: Any] = [
+            "type": message.isReceived ? "receive" : "send", "time": message.date.timeIntervalSince1970,
+            "opcode": message.isText ? 1 : 2,
+            "data": text.map { message.isText ? $0 : Data($0.utf8).base64EncodedString() } ?? "",
+        ]
+        if text == nil || message.content.count < message.size { object["_size"] = message.size }
+        return object
     }
 
     /// Returns the protocol that the session reports; an empty string if it reports none.

@@ -4,7 +4,8 @@ public import WebServiceCore
 public struct LogEntry: Sendable, CustomStringConvertible {
     /// The importance of an entry. The names are those of common logging libraries.
     public enum Level: String, Sendable, Comparable, CaseIterable {
-        /// The requests and responses with header fields and bodies.
+        /// The requests and responses with header fields and bodies, and the messages of a
+        /// WebSocket.
         case trace
         /// Every event, one line each.
         case debug

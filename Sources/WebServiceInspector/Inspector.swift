@@ -10,8 +10,8 @@ import WebServiceMocking
 /// print("Inspector: \(inspector.url)")
 /// ```
 /// The page lists the exchanges that are resumed from now on: results, attempts and decisions,
-/// durations, header fields and bodies. It updates while they are in progress, shows an exchange as
-/// a cURL command, and downloads all of them as an HTTP archive.
+/// durations, header fields, bodies, and the messages of a WebSocket. It updates while they are in
+/// progress, shows an exchange as a cURL command, and downloads all of them as an HTTP archive.
 ///
 /// Everything that leaves the process is redacted. The bodies of images are shown as images, and
 /// those of JSON, forms and `text/…` as text; others are not shown, because secrets in them cannot
@@ -41,10 +41,10 @@ public final class Inspector: Sendable {
     /// - Parameters:
     ///   - maximumExchanges: The number of exchanges to retain, at least one. Beyond it, the oldest
     ///     are removed. Defaults to 1,000.
-    ///   - bodyLimit: The number of bytes of a body to retain. A longer body is truncated. Defaults
-    ///     to 1 MiB.
-    ///   - memoryLimit: The number of bytes of all bodies and header fields to retain. Beyond it,
-    ///     the oldest exchanges are removed, except the last one. Defaults to 64 MiB.
+    ///   - bodyLimit: The number of bytes of a body to retain, and of all messages of a WebSocket.
+    ///     A longer body is truncated, and the oldest messages are dropped. Defaults to 1 MiB.
+    ///   - memoryLimit: The number of bytes of all bodies, messages and header fields to retain.
+    ///     Beyond it, the oldest exchanges are removed, except the last one. Defaults to 64 MiB.
     ///   - redaction: The rules for secrets. Defaults to `Redaction.standard`.
     ///   - port: The port of the page. Defaults to 0: any free port.
     ///   - showsBinaryBodies: Whether the page shows the bytes of bodies in which secrets cannot be

@@ -39,7 +39,8 @@ public final class WebSocket: Sendable {
             .client, over: opened.bytes, options.settings(for: opened.agreement), service.taskClock,
             report: stream.messageReporter
         ) { end in  // retains the stream, whose deallocation would close the connection
-            stream.record(.webSocket, WebSocketEnd.description(of: end))
+            let closure = if case .success(let closure) = end { closure } else { nil as WebSocketClosure? }
+            stream.record(.webSocket, WebSocketEnd.description(of: end), closure: closure)
             task.complete(end.map { _ in [:] })
         }
         channel.start(with: opened.rest)

@@ -2,6 +2,7 @@ import Foundation
 import WebServiceCore
 import WebServiceInspector
 import WebServiceMocking
+import WebServiceSockets
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -17,6 +18,8 @@ final class InspectorProbe: Sendable {
     private let gate = Gate()
     /// The bytes of an event stream that remains open.
     let (chunks, events) = AsyncStream<Data>.makeStream()
+    /// The messages to send over a WebSocket that remains open.
+    let (messages, outgoing) = AsyncStream<String>.makeStream()
 
     /// - Parameter showsBinaryBodies: See `Inspector`.
     init(showsBinaryBodies: Bool) throws {
@@ -28,6 +31,7 @@ final class InspectorProbe: Sendable {
         addSecrets()
         addHostile()
         addBodies()
+        addSockets()
         session.on(.path("/v1/any/{name}"), .json(["ok": true]))
         session.on(.path("/v1/held")) { [gate] _ in
             gate.wait()
@@ -53,6 +57,8 @@ final class InspectorProbe: Sendable {
                 do { for try await _ in service.GET("/stream").events() {} } catch {}  // until the program ends
             }
         case "event": events.yield(Data("id: 7\nevent: beer\ndata: {\"name\": \"\(argument ?? "")\"}\n\n".utf8))
+        case "socket": openSocket()
+        case "message": outgoing.yield(argument ?? "")
         case "hold": _ = service.GET("/held").resume()
         case "release": gate.open()
         case "stop": inspector.stop()

@@ -13,6 +13,8 @@ import WebServiceInspector
 //     bodies         bodies of several types, a redirect, and a failure with its cause
 //     stream         an event stream that remains open
 //     event NAME     an event of the stream
+//     socket         a WebSocket that remains open until the message `close`
+//     message TEXT   a message over the WebSocket, to which the server responds
 //     hold           a request that is in progress until `release`
 //     release
 //     stop           ends the inspector

@@ -1,7 +1,8 @@
-"""Tests the views of the inspector's page: bodies, requests, events, sorting, waterfall, archives."""
+"""Tests the views of the inspector's page: bodies, requests, events, messages, sorting, waterfall, archives."""
 import glob
 import json
 import os
+import re
 import time
 
 ATTACK = "</pre></script><img src=x onerror=\"window.attacked=1\"><script>window.attacked=1</script>"
@@ -65,6 +66,15 @@ def test_bodies(check, page, probe, downloads):
 
 
 def test_binary(check, page, probe):
+    probe.run("socket")
+    probe.run("message Ale")
+    open_row(page, "/v1/chat")
+    page.wait("$('panel').querySelectorAll('.event').length === 3")
+    rows = [row for row in message_rows(page) if "binary" in row]
+    check("the bytes of a message are hexadecimal", [row.split(" B ")[-1][:23] for row in rows]
+          == ["00 01 02 03 04 05 06 07"] and rows[0].endswith(" 2f"), rows)
+    page.run("[...$('panel').querySelectorAll('.event')].find(row => row.textContent.includes('binary')).open = true")
+    page.wait("$('panel').querySelector('.event .hex')?.textContent.includes('00000020  20 21 22')")
     probe.run("bodies")
     text = open_row(page, "/v1/octets")
     check("bytes are shown", "00000020  20 21 22 23 24 25 26 27" in text and "!\"#$%&'" in text, text[:400])
@@ -141,6 +151,72 @@ def test_events(check, page, probe):
     page.run("close()")
 
 
+def message_rows(page):
+    """Returns the texts of the rows, also of those that are not visible and therefore not rendered."""
+    return page.run("[...$('panel').querySelectorAll('.event summary')].map(row =>"
+                    " [...row.children].map(part => part.textContent).join(' '))")
+
+
+def test_messages(check, page, probe):
+    probe.run("socket")
+    probe.run("message Ale")
+    open_row(page, "/v1/chat")
+    page.wait("$('panel').querySelectorAll('.event').length === 3")
+    rows = message_rows(page)
+    check("a sent message has its time, kind, size and content",
+          re.fullmatch(r"↑ [\d.]+ m?s text 3 B Ale", rows[0]) is not None, rows)
+    received = sorted(rows[1:], key=lambda row: "binary" in row)
+    check("a received message is JSON without secrets",
+          re.fullmatch(r'↓ [\d.]+ m?s text \d+ B \{.*"echo":"Ale".*\}', received[0]) is not None
+          and "[redacted]" in received[0] and "canary" not in received[0], rows)
+    check("bytes are not shown", "binary 200 B 200 bytes are not shown" in received[1], rows)
+    check("directions have names", page.run(
+        "[...$('panel').querySelectorAll('.event b')].map(mark => mark.ariaLabel)") == ["sent", "received", "received"])
+    page.run("[...$('panel').querySelectorAll('.event')].find(row => row.textContent.includes('echo')).open = true")
+    page.wait("$('panel').querySelector('.event pre')?.textContent.includes('\\n  \"echo\": \"Ale\"')")
+    probe.run("message Dubbel")
+    page.wait("$('panel').querySelectorAll('.event').length === 6")
+    check("messages are rows while they arrive", "Dubbel" in page.run("$('panel').textContent"))
+    check("an open message remains open", page.run("$('panel').querySelectorAll('.event[open] pre').length") == 1)
+    check("the connection is shown as open", "the connection is open" in open_row(page, "/v1/chat", "overview"))
+    probe.run("message many")
+    open_row(page, "/v1/chat")
+    page.wait("detail.messages.dropped === 207")
+    page.wait("$('panel').innerText.includes('207 older messages were dropped')")
+    check("the last 1,000 messages are shown", len(message_rows(page)) == 1000 and
+          message_rows(page)[-1].endswith("text 11 B number 1199"), message_rows(page)[-1])
+    times = page.run("""[1, 2, 3].map(() => {
+        const start = performance.now();
+        show();
+        $('panel').getBoundingClientRect();
+        return performance.now() - start;
+    })""")
+    print("1,000 messages: " + ", ".join(f"{ms:.1f} ms" for ms in times), flush=True)
+    check("1,000 messages are shown in less than 250 ms", sorted(times)[1] < 250, times)
+    probe.run("message close")
+    page.wait(f"{last('/v1/chat')}.state === 'ended'")
+    page.wait("$('panel').innerText.includes('Closed with the code 1008: token=[redacted]')")
+    row = page.run(last("/v1/chat"))
+    check("a closed connection is listed with the bytes received",
+          row["type"] == "websocket" and row["size"] > 10_000 and "error" not in row, row)
+    check("no secret is in the messages", "canary" not in page.run("JSON.stringify(detail)"))
+    page.run("fetch('archive').then(response => response.text()).then(text => { window.archive = text; })")
+    entries = json.loads(page.wait("window.archive"))["log"]["entries"]
+    entry = [entry for entry in entries if entry["request"]["url"].endswith("/v1/chat")][-1]
+    check("the archive has the messages", entry["_resourceType"] == "websocket"
+          and len(entry["_webSocketMessages"]) == 1000 and entry["_webSocketMessagesOmitted"] == 208, entry["request"])
+    shown = message_rows(page)
+    page.run("importFile(new File([window.archive], 'a.har'))")
+    page.wait("imported.size > 0")
+    number = page.run("[...imported.values()].find(({ summary }) => summary.url.startsWith('wss:')).summary.number")
+    page.run(f"select({number}, true)")
+    text = page.run("$('panel').textContent")
+    check("an imported archive has the messages", "208 older messages" in text and "number 1199" in text, text[:400])
+    contents = [row.split(" B ", 1)[-1] for row in shown]
+    check("an imported message is unchanged", [row.split(" B ", 1)[-1] for row in message_rows(page)] == contents)
+    page.run("tell(''); close(); removeImported(); update()")
+
+
 def test_causes(check, page):
     text = open_row(page, "/v1/undecodable", "overview")
     check("a failure is shown with its code and its cause", "decoding" in text and "Caused by" in text, text)
@@ -192,22 +268,28 @@ def test_import(check, page):
     entries = [entry(f"https://archive.example.com/{index}?{ATTACK}", body, kind)
                for index, (kind, body) in enumerate(bodies)]
     entries[5]["response"]["content"]["encoding"] = "base64"
+    entries.append(entry(f"wss://archive.example.com/{ATTACK}", "", ""))
+    entries[6]["_webSocketMessages"] = [
+        {"type": "receive", "time": 1767225600.5, "opcode": 1, "data": ATTACK}, {"data": 7}, None,
+        {"type": ATTACK, "time": {}, "opcode": ATTACK, "data": json.dumps({ATTACK: ATTACK})},
+        {"type": "send", "time": 1e300, "opcode": 2, "data": ATTACK},
+        {"opcode": 2, "data": "A" * 60 + "\n" + "AQL/" * 9}]
     archive = {"log": {"version": "1.2", "entries": entries + [
         None, {}, {"request": {"url": 7}}, entry("x", "", "", startedDateTime="no date")]}}
     before = page.run("rows.size")
     page.run(f"importFile(new File([{json.dumps(json.dumps(archive))}], 'a.har'))")
-    page.wait(f"rows.size === {before + 6}")
+    page.wait(f"rows.size === {before + 7}")
     check("damaged entries are counted", page.run("$('message').innerText") == "4 entries are damaged.",
           page.run("$('message').innerText"))
     added = 0
-    for number in range(-10, -4):
+    for number in range(-11, -4):
         page.run(f"select({number}, true)")
         for part in ("overview", "request", "response", "curl"):
             page.run(f"document.querySelector('[data-tab={part}]').click()")
         page.run("document.querySelector('[data-tab=response]').click()")
         page.run("$('panel').querySelectorAll('details').forEach(row => { row.open = true; })")
         added += page.run("document.querySelectorAll('img:not(.picture), script[src], svg, pre script').length")
-    page.run("select(-10, true); document.querySelector('[data-tab=overview]').click()")
+    page.run("select(-11, true); document.querySelector('[data-tab=overview]').click()")
     text = page.run("$('panel').innerText")
     check("an imported exchange is shown with its phases", "HTTP/2" in text and "TLS 20 ms" in text and "imported" in text, text)
     time.sleep(0.2)
@@ -254,7 +336,7 @@ def test_narrow(check, page):
     page.resize(400, 780)
     page.wait("rowHeight() === 58")
     check("a window of 400 pixels shows the whole width", page.run("document.documentElement.scrollWidth") <= 400)
-    for path, part in (("/v1/octets", "response"), ("/v1/stream", "response"), ("/v1/xml", "request"), ("/cut", "overview")):
+    for path, part in (("/v1/octets", "response"), ("/v1/stream", "response"), ("/v1/chat", "response"), ("/v1/xml", "request"), ("/cut", "overview")):
         open_row(page, path, part)
         check(f"the details of {path} fit into 400 pixels", page.run(
             "document.documentElement.scrollWidth <= 400 && $('panel').scrollWidth <= $('panel').clientWidth"),
@@ -288,6 +370,7 @@ def test_views(check, page, probe, downloads):
     test_search(check, page)
     test_requests(check, page)
     test_events(check, page, probe)
+    test_messages(check, page, probe)
     test_causes(check, page)
     test_send(check, page)
     test_sorting(check, page)

@@ -181,10 +181,15 @@ extension ExchangeContext {
 
     /// Records an event without a duration.
     ///
-    /// - Parameter related: The identifier of another exchange.
-    func record(_ kind: Timeline.Kind, _ detail: String = "", related: UInt64? = nil) {
-        let now = clock.now
-        add(ExchangeLog.Entry(kind: kind, start: now, detail: detail, related: related))
+    /// - Parameters:
+    ///   - related: The identifier of another exchange.
+    ///   - error: The closure of a WebSocket.
+    func record(
+        _ kind: Timeline.Kind, _ detail: String = "", related: UInt64? = nil, error: (any Error)? = nil
+    ) {
+        var entry = ExchangeLog.Entry(kind: kind, start: clock.now, detail: detail, related: related)
+        entry.error = error
+        add(entry)
     }
 
     /// Records the failure of a handler, a step or the validation.

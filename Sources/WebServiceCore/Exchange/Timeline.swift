@@ -75,7 +75,8 @@ public struct Timeline: Sendable {
         /// The event of a ``Kind/queued`` or ``Kind/joined`` request has the identifier of the
         /// equal request.
         public let related: UInt64?
-        /// The error of a body that was not received completely, or of a failure.
+        /// The error of a body that was not received completely, or of a failure; the closure of a
+        /// WebSocket.
         package var error: (any Error)?
         /// The number of bytes of a streamed body that were received, before decompression.
         package let byteCount: Int64?

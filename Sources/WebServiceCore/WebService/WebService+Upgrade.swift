@@ -30,7 +30,9 @@ extension StreamedResponse {
     }
 
     /// Adds an event to the timeline, which the observers also receive.
-    package func record(_ kind: Timeline.Kind, _ detail: String) { body.context?.record(kind, detail) }
+    package func record(_ kind: Timeline.Kind, _ detail: String, closure: WebSocketClosure?) {
+        body.context?.record(kind, detail, error: closure)
+    }
 }
 
 extension ReconnectionWait {

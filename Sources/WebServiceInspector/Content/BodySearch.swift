@@ -2,7 +2,8 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// The exchanges whose bodies contain a string in the form that the page shows, without secrets.
+/// The exchanges whose bodies or messages contain a string in the form that the page shows, without
+/// secrets.
 struct BodySearch: Encodable {
     /// The numbers of the exchanges, the oldest first.
     let numbers: [Int]
@@ -21,6 +22,9 @@ struct BodySearch: Encodable {
             || exchange.attempts.contains { attempt in
                 attempt.body.map { has(wanted, $0, headers: attempt.requestHeaders, redaction) } ?? false
             }
+            || exchange.messages?.messages.contains {
+                has(wanted, RecordedBody($0), headers: $0.headers, redaction)
+            } ?? false
     }
 
     /// Returns whether a body contains the string. Only bodies that contain it are redacted,

@@ -37,6 +37,6 @@ struct InspectorArchive {
             duration: (attempt.end ?? attempt.start) - attempt.start, bodyLimit: .max,
             bodySizes: (
                 attempt.body.map { Int64($0.size) } ?? attempt.streamLength ?? -1, attempt.response?.body.size ?? 0
-            ))
+            ), messages: attempt.number == exchange.attempts.last?.number ? exchange.messages : nil)
     }
 }

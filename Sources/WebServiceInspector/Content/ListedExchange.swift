@@ -28,7 +28,8 @@ struct ListedExchange: Encodable {
     let cancelled: Bool?
     let source: String?
     let attempts: Int
-    /// The media type and the number of bytes of the last response.
+    /// The media type and the number of bytes of the last response; `websocket` and the number of
+    /// bytes of the messages that were received for a WebSocket.
     let type: String?
     let size: Int64?
     /// The milliseconds since 1970.
@@ -96,10 +97,12 @@ struct ListedExchange: Encodable {
         source = exchange.source?.description
         attempts = last?.number ?? 0
         let response = exchange.lastResponse
-        type = response?.head.headers[.contentType].map { redaction.value(ofHeader: "Content-Type", $0) }
-        size = response.flatMap { response in
+        let mediaType = response?.head.headers[.contentType].map { redaction.value(ofHeader: "Content-Type", $0) }
+        let bodySize = response.flatMap { response in
             response.isStreamed ? exchange.streamedBytes : Int64(response.body.size)
         }
+        type = exchange.messages == nil ? mediaType : "websocket"
+        size = exchange.messages?.bytesReceived ?? bodySize
         tries = exchange.attempts.count > 1 ? exchange.attempts.map { Try($0, redaction) } : nil
         start = exchange.start.timeIntervalSince1970 * 1000
         duration = exchange.duration?.milliseconds

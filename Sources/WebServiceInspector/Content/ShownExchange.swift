@@ -8,6 +8,8 @@ struct ShownExchange: Encodable {
     let events: [ShownEvent]
     /// The final response if no request was sent for it, for example that of a cache.
     let response: ShownResponse?
+    /// The messages of a WebSocket; `nil` for any other exchange.
+    let messages: ShownMessages?
     /// The sentences that explain the timeline.
     let explanation: [String]
     /// The descriptions of the errors that caused the failure, the direct cause first.
@@ -21,6 +23,7 @@ struct ShownExchange: Encodable {
         attempts = exchange.attempts.map { ShownAttempt($0, redaction, showsBinary: showsBinary) }
         events = exchange.events.map { ShownEvent($0, redaction) }
         response = exchange.response.map { ShownResponse($0, redaction, showsBinary: showsBinary) }
+        messages = exchange.messages.map { ShownMessages($0, of: exchange, redaction, showsBinary: showsBinary) }
         // The paths of URLs can contain parameters.
         explanation = exchange.explanation.split(separator: "\n").map { redaction.text(String($0)) }
         causes = exchange.failure?.causes.map(redaction.text) ?? []

@@ -1,4 +1,5 @@
-// The views of bodies: text, JSON, XML, images, bytes, and the events of an event stream.
+// The views of bodies: text, JSON, XML, images, bytes, the events of an event stream, and the messages
+// of a WebSocket.
 const hexStep = 64 << 10, mostEvents = 1000;
 const bytesOf = base64 => Uint8Array.from(atob(base64), c => c.charCodeAt(0));
 function hexLine(bytes, start, width) {
@@ -61,30 +62,69 @@ function parseEvents(text) {
 }
 const openEvents = new Set();  // of the exchange that is shown
 let openEventsOf = null;
+// Returns a row whose content is created when it is opened, and that remains open in updates.
+function eventRow(index, labels, preview, content) {
+  if (openEventsOf !== selected) { openEvents.clear(); openEventsOf = selected; }
+  const row = el("details", "event", el("summary", "", ...labels, preview));
+  const fill = () => { if (row.children.length === 1) row.append(...content()); };
+  row.addEventListener("toggle", () => {
+    if (row.open) { openEvents.add(index); fill(); } else openEvents.delete(index);
+  });
+  if (openEvents.has(index)) { row.open = true; fill(); }
+  return row;
+}
+function previewOf(text, placeholder) {
+  const preview = el("span", "preview");
+  preview.append(withMarks(text.slice(0, 300), placeholder));
+  return preview;
+}
 function eventNodes(body, placeholder) {
   const [events, isPartial] = parseEvents(body.text);
-  if (openEventsOf !== selected) { openEvents.clear(); openEventsOf = selected; }
   const list = el("div", "events"), first = Math.max(0, events.length - mostEvents);
   if (first) list.append(el("p", "note", "The last " + mostEvents + " of " + events.length + " events."));
   events.slice(first).forEach((event, offset) => {
-    const index = first + offset, row = el("details", "event"), preview = el("span", "preview");
-    preview.append(withMarks(event.data.slice(0, 300), placeholder));
-    row.append(el("summary", "", el("b", "", String(index + 1)), el("i", "", event.type), preview));
-    const fill = () => {
-      if (row.querySelector("pre")) return;
+    const index = first + offset, labels = [el("b", "", String(index + 1)), el("i", "", event.type)];
+    list.append(eventRow(index, labels, previewOf(event.data, placeholder), () => {
       const pre = el("pre");
       pre.append(/^\s*[{[]/.test(event.data) ? formatJSON(event.data) : withMarks(event.data, placeholder));
-      row.append(...(event.id ? [el("p", "note", "id: " + event.id)] : []), pre);
-    };
-    row.addEventListener("toggle", () => {
-      if (row.open) { openEvents.add(index); fill(); } else openEvents.delete(index);
-    });
-    if (openEvents.has(index)) { row.open = true; fill(); }
-    list.append(row);
+      return [...(event.id ? [el("p", "note", "id: " + event.id)] : []), pre];
+    }));
   });
   if (!events.length) list.append(el("p", "note", "No complete event yet."));
   if (isPartial) list.append(el("p", "note", "A further event is incomplete."));
   return [list];
+}
+const previewBytes = 48;
+function messagePreview(body, placeholder) {
+  if (!body.bytes) return previewOf(body.text ?? body.note ?? "", placeholder);
+  const bytes = bytesOf(body.bytes.slice(0, previewBytes / 3 * 4));
+  return el("span", "preview", Array.from(bytes, byte => byte.toString(16).padStart(2, "0")).join(" "));
+}
+// Returns the rows of the messages of a WebSocket, and its end.
+function messageNodes(messages, placeholder) {
+  const nodes = [], list = el("div", "events");
+  if (messages.dropped) {
+    const were = messages.dropped === 1 ? " older message was" : " older messages were";
+    nodes.push(el("p", "note", messages.dropped + were + " dropped to limit the memory."));
+  }
+  messages.rows.forEach(({ isReceived, isText, time, body }, offset) => {
+    const direction = el("b", isReceived ? "received" : "sent", isReceived ? "↓" : "↑");
+    direction.setAttribute("role", "img");
+    direction.setAttribute("aria-label", isReceived ? "received" : "sent");
+    const labels = [
+      direction, el("span", "time", duration(time)), el("i", "", isText ? "text" : "binary"),
+      el("span", "size", size(body.size)),
+    ];
+    const index = messages.dropped + offset, name = "message-" + (index + 1);
+    list.append(eventRow(index, labels, messagePreview(body, placeholder), () => bodyNodes(body, placeholder, name)));
+  });
+  nodes.push(messages.rows.length ? list : el("p", "note", "No message yet."));
+  if (messages.closure) {
+    const { code, reason } = messages.closure, end = el("p", "note", "Closed with the code " + code);
+    if (reason) end.append(": ", withMarks(reason, placeholder));
+    nodes.push(end);
+  }
+  return nodes;
 }
 function fileName(url, body) {
   const last = /([^/?#]*)\/?(?:[?#].*)?$/s.exec(url.replace(/^[a-z]+:\/\/[^/]*/i, ""))[1];

@@ -74,7 +74,10 @@ const panels = {
   overview(row) {
     const pairs = [["Result", result(row)], ["Started", new Date(row.start).toISOString().replace("T", " ")]];
     if (row.duration !== undefined) pairs.push(["Duration", duration(row.duration)]);
-    if (row.size !== undefined) pairs.push(["Body", size(row.size) + (row.type ? ", " + row.type : "")]);
+    if (row.size !== undefined) {
+      const type = row.type && !detail.messages ? ", " + row.type : "";
+      pairs.push([detail.messages ? "Messages received" : "Body", size(row.size) + type]);
+    }
     if (row.source) pairs.push(["Source", row.source]);
     const last = current();
     if (last && last.protocol) {
@@ -111,17 +114,19 @@ const panels = {
       nodes.push(el("p", "error", sent.error));
       for (const cause of sent.causes || []) nodes.push(el("p", "error cause", "Caused by " + cause));
       const body = sent.response ? size(sent.response.body.size) + " of the body were received." : null;
-      nodes.push(el("p", "note", body || "No head of a response was received."));
+      if (!detail.messages) nodes.push(el("p", "note", body || "No head of a response was received."));
     }
     if (sent && sent.cancelled) nodes.push(el("p", "note", "The request was cancelled."));
     if (!response) {
       const isOver = sent && (sent.error || sent.cancelled);
       return isOver ? nodes : [...(sent ? nodes : []), el("p", "note", "No response yet.")];
     }
+    const hasMessages = detail.messages && sent === detail.attempts.at(-1);
+    const content = hasMessages ? messageNodes(detail.messages, detail.placeholder)
+      : bodyNodes(response.body, detail.placeholder, sent ? sent.url : row.url || row.name);
     return [
       ...nodes, fields([["Status", String(response.status)]], true), el("h3", "", "Header fields"),
-      headerFields(response.headers), el("h3", "", "Body"),
-      ...bodyNodes(response.body, detail.placeholder, sent ? sent.url : row.url || row.name),
+      headerFields(response.headers), el("h3", "", hasMessages ? "Messages" : "Body"), ...content,
     ];
   },
   curl() {
@@ -134,7 +139,9 @@ const panels = {
 };
 function result(row) {
   if (row.state === "active") return "In progress";
-  if (row.state === "streaming") return "Status " + row.status + ", the body is being received";
+  if (row.state === "streaming") {
+    return "Status " + row.status + (detail.messages ? ", the connection is open" : ", the body is being received");
+  }
   if (row.cancelled) return "Cancelled" + (row.status ? " after status " + row.status : "");
   if (row.error) return el("span", "error", (row.status ? "Status " + row.status + ": " : "") + row.error);
   return row.status ? "Status " + row.status : "Completed";

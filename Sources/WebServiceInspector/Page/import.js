@@ -41,6 +41,18 @@ function importedPhases(timings) {
   }
   return phases;
 }
+// Returns the messages of a WebSocket in the form of Chromium; `undefined` for another entry.
+function importedMessages(entry, start) {
+  const all = entry._webSocketMessages;
+  if (!Array.isArray(all)) return undefined;
+  const rows = all.slice(-mostEvents).filter(message => message && typeof message.data === "string").map(message => {
+    const isText = message.opcode !== 2, data = isText ? message.data : message.data.replace(/\s/g, "");
+    const bytes = asNumber(message._size) || (isText ? data.length : Math.floor(data.length * 3 / 4));
+    const body = isText ? importedBody(data, "text/plain", bytes) : importedBody(data, "", bytes, "base64");
+    return { isReceived: message.type === "receive", isText, time: asNumber(message.time * 1000 - start), body };
+  });
+  return { dropped: all.length - rows.length + asNumber(entry._webSocketMessagesOmitted), rows };
+}
 // Returns the row and the details of an entry; throws an error for one that is damaged.
 function importedEntry(entry, number) {
   const { request, response } = entry, start = Date.parse(entry.startedDateTime);
@@ -48,10 +60,13 @@ function importedEntry(entry, number) {
   const status = asNumber(response?.status), content = response?.content;
   const error = asText(entry.comment) || asText(response?._error) || (status ? "" : "No response");
   const length = asNumber(entry.time), method = asText(request.method, 100), url = asText(request.url);
+  const messages = importedMessages(entry, start);
+  const received = messages?.rows.reduce((sum, { isReceived, body }) => sum + (isReceived ? body.size : 0), 0);
   const row = {
     number, name: method + " " + url, method, url, state: "ended", status: status || undefined,
-    error: error || undefined, source: "archive", attempts: 1, type: asText(content?.mimeType) || undefined,
-    size: asNumber(content?.size), start, duration: length, spans: [["attempt", 0, length]],
+    error: error || undefined, source: "archive", attempts: 1,
+    type: messages ? "websocket" : asText(content?.mimeType) || undefined,
+    size: received ?? asNumber(content?.size), start, duration: length, spans: [["attempt", 0, length]],
   };
   const sent = {
     number: 1, start: 0, duration: length, method, url, error: row.error, protocol: asText(response?.httpVersion),
@@ -60,12 +75,12 @@ function importedEntry(entry, number) {
       request.postData?.text, request.postData?.mimeType, asNumber(request.bodySize)),
     response: status ? {
       status, headers: asPairs(response.headers),
-      body: importedBody(content?.text, content?.mimeType, row.size, content?.encoding),
+      body: importedBody(content?.text, content?.mimeType, asNumber(content?.size), content?.encoding),
     } : undefined,
   };
   const explanation = ["This exchange is imported. The inspector has not redacted it."];
   if (entry.serverIPAddress) explanation.push("Server: " + asText(entry.serverIPAddress, 100));
-  return { summary: row, attempts: [sent], events: [], explanation, placeholder: "" };
+  return { summary: row, attempts: [sent], events: [], messages, explanation, placeholder: "" };
 }
 function importArchive(text) {
   let entries;
@@ -109,7 +124,8 @@ function removeImported() {
 function findInImported(text) {
   const wanted = text.toLowerCase();
   const has = body => (body?.text || "").toLowerCase().includes(wanted);
-  return [...imported].filter(([, { attempts: [sent] }]) => has(sent.requestBody) || has(sent.response?.body))
+  return [...imported].filter(([, { attempts: [sent], messages }]) => has(sent.requestBody)
+    || has(sent.response?.body) || messages?.rows.some(({ body }) => has(body)))
     .map(([number]) => number);
 }
 $("import").addEventListener("click", () => $("file").click());

@@ -82,18 +82,22 @@ final class ExchangeStore: Observer {
 
     private func change(_ event: ExchangeEvent) -> RecordedChange? {
         switch event.kind {
-        case .created, .interimHeadReceived, .message: return nil
+        case .created, .interimHeadReceived: return nil
         case .attemptStarted(let number, let request):
             return .attempt(RecordedAttempt(number, request, start: event.time, bodyLimit: bodyLimit))
         case .headReceived(let head):
             return .response(RecordedResponse(head, RecordedBody(Data(), limit: 0), isStreamed: true))
         case .bodyReceived(let bytes):
             return .body(RecordedBody(bytes, limit: bodyLimit))
+        case .message(let message, let isReceived):
+            return .message(
+                RecordedMessages.Message(message, isReceived: isReceived, at: event.date, limit: bodyLimit))
         case .attemptEnded(_, .success(let response), let metrics):
             return .attemptEnd(RecordedResponse(response, limit: bodyLimit), nil, metrics)
         case .attemptEnded(_, .failure(let error), let metrics):
             return .attemptEnd(response(of: error), RecordedFailure(error), metrics)
-        case .recorded(let event): return .event(event, event.error.map(RecordedFailure.init))
+        case .recorded(let event):
+            return .event(event, event.closure == nil ? event.error.map(RecordedFailure.init) : nil)
         case .ended(let summary):
             let isStreamed = summary.isStreamed
             let timeline = summary.timeline

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceDiagnostics
 
 /// One request that was sent, and its response or error.
 struct RecordedAttempt: Sendable {
@@ -93,7 +94,7 @@ struct RecordedResponse: Sendable {
     }
 }
 
-/// The first bytes of a body.
+/// The first bytes of a body or message.
 struct RecordedBody: Sendable {
     private(set) var data: Data
     /// The number of bytes of the whole body.
@@ -103,6 +104,10 @@ struct RecordedBody: Sendable {
         size = body.count
         // A prefix would retain the whole body.
         data = body.count <= limit ? body : Data(Array(body.prefix(limit)))
+    }
+
+    init(_ message: RecordedMessages.Message) {
+        (data, size) = (message.content, message.size)
     }
 
     mutating func add(_ part: RecordedBody, limit: Int) {

@@ -45,6 +45,10 @@ struct RecordedExchange: Sendable {
     private(set) var streamedBytes: Int64?
     /// The final response if no request was sent for it, for example that of a cache.
     private(set) var response: RecordedResponse?
+    /// The messages of a WebSocket; `nil` for any other exchange.
+    private(set) var messages: RecordedMessages?
+    /// The Close frame of the server of a WebSocket.
+    private(set) var closure: WebSocketClosure?
 
     init(_ exchange: ObservedExchange, number: Int, parent: Int?) {
         self.number = number
@@ -54,9 +58,9 @@ struct RecordedExchange: Sendable {
         request = exchange.request.map { ($0.method.rawValue, $0.url?.absoluteString ?? "") }
     }
 
-    /// The number of bytes that bodies, header fields and URLs occupy, approximately.
+    /// The number of bytes that bodies, messages, header fields and URLs occupy, approximately.
     var size: Int {
-        let own = 512 + explanation.utf8.count + events.count * 128
+        let own = 512 + explanation.utf8.count + events.count * 128 + (messages?.size ?? 0)
         return attempts.reduce(own + (response?.size ?? 0)) { $0 + $1.size }
     }
 
@@ -66,7 +70,7 @@ struct RecordedExchange: Sendable {
     /// The response of the last attempt, or that of a cache.
     var lastResponse: RecordedResponse? { response ?? attempts.last?.response }
 
-    /// - Parameter limit: The maximum number of bytes of a body to retain.
+    /// - Parameter limit: The maximum number of bytes of a body, and of all messages, to retain.
     mutating func apply(_ change: RecordedChange, at time: Duration, limit: Int) {
         switch change {
         case .attempt(let attempt):
@@ -75,7 +79,10 @@ struct RecordedExchange: Sendable {
             changeLastAttempt { $0.response = $0.response ?? response }
         case .body(let part):
             changeLastAttempt { $0.response?.add(part, limit: limit) }
+        case .message(let message):
+            messages?.add(message, limit: limit)
         case .attemptEnd(let response, let failure, let metrics):
+            messages = response?.head.status == 101 ? RecordedMessages() : nil
             changeLastAttempt { attempt in
                 attempt.end = time
                 attempt.failure = failure
@@ -86,6 +93,7 @@ struct RecordedExchange: Sendable {
                 attempt.response?.isStreamed = false
             }
         case .event(let event, let failure):
+            closure = event.closure ?? closure
             var event = event
             if event.kind != .body { event.error = nil }  // may contain the body of the response
             events = events.suffix(Self.maximumEntries - 1) + [event]
@@ -123,11 +131,17 @@ struct RecordedExchange: Sendable {
     }
 }
 
+extension Timeline.Event {
+    /// The Close frame of the server, for the end of a WebSocket.
+    var closure: WebSocketClosure? { kind == .failure ? nil : error as? WebSocketClosure }
+}
+
 /// A change of an exchange, created from an event outside the lock of the store.
 enum RecordedChange: Sendable {
     case attempt(RecordedAttempt)
     case response(RecordedResponse)
     case body(RecordedBody)
+    case message(RecordedMessages.Message)
     case attemptEnd(RecordedResponse?, RecordedFailure?, TransportMetrics?)
     case event(Timeline.Event, RecordedFailure?)
     case end(RecordedResponse?, RecordedFailure?, isStreamed: Bool, Timeline?, explanation: String)

@@ -52,7 +52,9 @@ import WebServiceMocking
                {"name":"Content-Length","value":"6"},{"name":"Host","value":"h"}],
               "postData":{"mimeType":"application/x-www-form-urlencoded","params":[{"name":"kegs","value":"2"}]}},
              "response":{"status":201,"headers":[],"content":{"size":0,"mimeType":"x-unknown"}}},
-            {"request":{"method":"GET","url":"wss://h/v1/live","headers":[]},"response":{"status":101,"headers":[]}},
+            {"_resourceType":"websocket","request":{"method":"GET","url":"wss://h/v1/live","headers":[]},
+             "response":{"status":101,"headers":[]},
+             "_webSocketMessages":[{"type":"receive","time":1767225600.25,"opcode":1,"data":"canary"}]},
             {"request":{"method":"GET","url":"https://h/v1/blocked","headers":[]},
              "response":{"status":0,"headers":[],"content":{}}}
             """)
