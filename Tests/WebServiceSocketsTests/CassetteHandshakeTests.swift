@@ -85,6 +85,41 @@ struct CassetteHandshakeTests {
         #expect(replayed?.body == Data("not you".utf8))
     }
 
+    @Test(
+        "A response that breaks off or does not correspond to the request is replayed", .covers("W-27"),
+        arguments: [true, false])
+    func invalidResponse(breaksOff: Bool) async throws {
+        var stub = MockResponse(
+            statusCode: 101,
+            headers: ["Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": "AAAA"])
+        if breaksOff {
+            stub = MockResponse(
+                statusCode: 403, headers: ["Content-Type": "text/plain"], data: Data(repeating: 0x61, count: 1_000))
+            stub.wire = .cut(after: 500)
+        }
+        let (recorded, replayed) = try await tape.run(.memory, stub) { service in
+            let error = await failure { _ = try await service.webSocket("/chat") }
+            return (code(error), urlCode(error), (error as? WebServiceError)?.message)
+        }
+        #expect(breaksOff || recorded.0 == .webSocketHandshake)
+        #expect(replayed.0 == recorded.0)
+        #expect(replayed.1 == recorded.1)
+        #expect(replayed.2 == recorded.2)
+        #expect(try tape.text().contains(#""error" : -1005"#) == breaksOff)
+    }
+
+    @Test("A replay selects the recorded subprotocol, which has to be offered", .covers("W-27"))
+    func otherSubprotocol() async throws {
+        try await tape.record(.memory, .webSocket(subprotocols: ["v1"]) { _ in }) { service in
+            try await service.webSocket("/chat", subprotocols: ["v1"]).close()
+        }
+        let cassette = try CassetteSession(file: tape.file, mode: .replay)
+        let error = await failure {
+            _ = try await WebService("https://api.test", session: cassette).webSocket("/chat", subprotocols: ["v2"])
+        }
+        #expect(code(error) == .webSocketHandshake)
+    }
+
     @Test("A redirect, a retry and cookies of a handshake are replayed", .covers("W-27"))
     func redirected() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
@@ -132,6 +167,26 @@ struct CassetteHandshakeTests {
             try cassette.finish()
         }
         #expect(stubs.receivedRequests.map(\.path) == ["/a", "/b"])
+    }
+
+    @Test("A mismatch prevents that missing conversations are added", .covers("W-22"))
+    func mismatchWhileRecording() async throws {
+        let (_, service) = try await tape.record(.memory, .echo) { service in
+            let socket = try await service.webSocket("/a")
+            try await socket.send("one")
+            try await socket.close()
+        }
+        let (text, mock) = (try tape.text(), MockSession())
+        mock.on(.any, .echo)
+        let cassette = try CassetteSession(file: tape.file, mode: .recordMissing, session: mock)
+        service.session = cassette
+        let socket = try await service.webSocket("/a")
+        try await socket.send("two")
+        let error = await failure { for try await _ in socket.messages {} }
+        #expect(code(error) == .cassetteMismatch)
+        try await service.webSocket("/b").close()
+        #expect(code(await failure { try cassette.finish() }) == .cassetteMismatch)
+        #expect(try tape.text() == text)
     }
 
     @Test("A recorded session that cannot open connections is an error of its own", .covers("W-27"))
