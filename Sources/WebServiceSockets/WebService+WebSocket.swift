@@ -9,8 +9,8 @@ extension WebService {
     /// ```
     /// The handshake is a GET request of this service: its interceptors, delegate, cookies,
     /// observers and log apply, and redirects are followed. An interceptor can retry it, or add a
-    /// token. The session is a `CurlSession` or, in tests, a `MockSession`; the options of a
-    /// `CurlSession` for proxies, TLS, pins and addresses apply to the connection.
+    /// token. The session is a `CurlSession` or, in tests, a `MockSession` or a `CassetteSession`;
+    /// the options of a `CurlSession` for proxies, TLS, pins and addresses apply to the connection.
     ///
     /// - Parameters:
     ///   - path: The path, or an absolute URL, whose scheme may be `ws` or `wss`.

@@ -3,7 +3,12 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceSockets
 import WebServiceTesting
+
+#if WEBSERVICE_CURL
+import WebServiceCurl
+#endif
 
 // Further snippets of the chapter "Testing your client" of Guide.md.
 
@@ -92,6 +97,47 @@ import WebServiceTesting
         try replay.finish()
         #expect(try !String(contentsOf: file, encoding: .utf8).contains("DNT"))
     }
+
+    #if WEBSERVICE_CURL
+    @Test("A cassette of a WebSocket connection")
+    func conversation() async throws {
+        let temporary = TemporaryFolder()
+        let file = temporary.url.appendingPathComponent("prices.json")
+        let server = try MockServer.forTest()
+        server.on(
+            .GET, "/prices",
+            .webSocket { socket in
+                _ = try await socket.next()
+                try await socket.send(#"{"gold": 7}"#)
+                try await socket.send("heartbeat")
+                _ = try await socket.next()
+            })
+        let service = WebService(baseURLString: server.baseURLString)
+
+        func use() async throws -> WebSocketMessage? {
+            let cassette = try CassetteSession(
+                file: file, mode: .once, session: CurlSession(),
+                willRecord: { exchange in
+                    var exchange = exchange
+                    exchange.messages.removeAll { $0.content == .message(.text("heartbeat")) }
+                    return exchange
+                })
+            service.session = cassette
+            let socket = try await service.webSocket("/prices")
+            try await socket.send(#"{"subscribe": "gold"}"#)
+            let price = try await socket.messages.first { _ in true }
+            try await socket.close()
+            try cassette.finish()
+            return price
+        }
+
+        let recorded = try await use()
+        #expect(recorded == .text(#"{"gold": 7}"#))
+        server.stop()
+        #expect(try await use() == recorded)
+        #expect(try !String(contentsOf: file, encoding: .utf8).contains("heartbeat"))
+    }
+    #endif
 
     private let service = WebService(baseURLString: "https://h/v1")
 

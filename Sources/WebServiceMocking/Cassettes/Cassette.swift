@@ -17,6 +17,8 @@ struct Cassette: Codable, Sendable {
         var response: Message?
         /// The code of the `URLError`; `nil` if the response is complete.
         var error: Int?
+        /// The conversation after a handshake that was accepted; otherwise `nil`.
+        var messages: [Frame]?
     }
 
     /// A request or a response.
@@ -24,6 +26,8 @@ struct Cassette: Codable, Sendable {
         /// The method and the URL of a request.
         var method: String?
         var url: String?
+        /// The protocol of a handshake: ``webSocket``; `nil` for HTTP.
+        var upgrade: String?
         /// The status code of a response.
         var status: Int?
         /// The header fields in order, each as `name: value`; `nil` if there are none.
@@ -37,6 +41,8 @@ struct Cassette: Codable, Sendable {
         var length: Int64?
         /// The trailer fields, in the form of ``headers``.
         var trailers: [String]?
+
+        static let webSocket = "websocket"
 
         var body: Data { text.map { Data($0.utf8) } ?? base64 ?? Data() }
 
@@ -64,7 +70,7 @@ struct Cassette: Codable, Sendable {
 
         /// Returns a body as text; `nil` if it is empty, is not UTF-8 or has control characters
         /// other than tab, line feed and carriage return.
-        private static func text(of body: Data) -> String? {
+        static func text(of body: Data) -> String? {
             guard !body.isEmpty, !body.contains(where: { $0 < 0x20 && ![9, 10, 13].contains($0) || $0 == 0x7F }) else {
                 return nil
             }
@@ -85,8 +91,9 @@ struct Cassette: Codable, Sendable {
 
     private struct Version: Decodable { let version: Int }
 
-    private static let currentVersion = 2
+    private static let currentVersion = 3
 
+    /// 2 without handshakes, which earlier versions of the library do not read.
     var version = currentVersion
     var exchanges: [Exchange] = []
 
@@ -127,6 +134,7 @@ struct Cassette: Codable, Sendable {
 
     init(_ exchanges: [Exchange]) {
         self.exchanges = exchanges
+        if exchanges.allSatisfy({ $0.request.upgrade == nil }) { version = 2 }
     }
 
     /// Writes the file atomically, and its folder if it does not exist.
@@ -169,8 +177,13 @@ struct Cassette: Codable, Sendable {
 }
 
 extension Cassette.Exchange {
+    var urlError: URLError? { error.map { URLError(URLError.Code(rawValue: $0) ?? .unknown) } }
+
     var isValid: Bool {
         guard request.method != nil, let url = request.url else { return false }
+        if let messages {
+            guard response?.status == 101, messages.allSatisfy({ $0.content != nil }) else { return false }
+        }
         return response.map { $0.head(url: url) != nil && $0.length ?? 0 >= -1 } ?? (error != nil)
     }
 }

@@ -13,6 +13,7 @@ final class CassettePlayer: Sendable {
     private let matches: [@Sendable (ReceivedRequest, ReceivedRequest) -> Bool]
     private let compare: @Sendable (Cassette.Message) -> CassetteRequest
     private let used: Mutex<Set<Int>> = Mutex([])
+    private let failures: Mutex<[WebServiceError]> = Mutex([])
 
     /// - Parameters:
     ///   - criteria: What is compared.
@@ -94,6 +95,29 @@ final class CassettePlayer: Sendable {
         let what = next == nil ? "the nearest of \(requests.count) is" : "the next of \(requests.count) is"
         return "no exchange of \(name) matches \(request.summary); \(what) exchange \(nearest + 1), "
             + "\(requests[nearest].summary): \(lines.joined(separator: "; "))"
+    }
+
+    /// The error of the first message that differed from the recorded one; `nil` if there is none.
+    var failure: WebServiceError? { failures.withLock { $0.first } }
+
+    /// Returns the error of a connection that has sent another message than the recorded one.
+    ///
+    /// - Parameters:
+    ///   - expected: The recorded message; `nil` if there is none.
+    ///   - number: The number of the message among those that were sent.
+    /// - Returns: `nil` if the messages are equal.
+    func mismatch(
+        _ expected: WebSocketMessage?, sent: WebSocketMessage, number: Int, in exchange: Cassette.Exchange
+    ) -> WebServiceError? {
+        let sent = CassetteMessage(sent, compare)
+        let expected = expected.map { CassetteMessage($0, compare) }
+        let difference = expected.map { $0.difference(from: sent) } ?? "expected no further message, received \(sent)"
+        guard let difference else { return nil }
+        let error = WebServiceError(
+            .cassetteMismatch,
+            "message \(number) of \(compare(exchange.request).summary) differs from that in \(name): \(difference)")
+        failures.withLock { $0.append(error) }
+        return error
     }
 
     /// The descriptions of the exchanges that were not replayed.

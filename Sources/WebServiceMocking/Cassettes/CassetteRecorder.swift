@@ -11,6 +11,8 @@ final class CassetteRecorder: Sendable {
     enum Result: Sendable {
         case response(Response)
         case failure(URLError)
+        /// A conversation that cannot be recorded, with the reason.
+        case unrecordable(String)
 
         /// The part of a response that was received.
         struct Response: Sendable {
@@ -21,33 +23,45 @@ final class CassetteRecorder: Sendable {
             var trailers = Headers()
             /// The error with which the response broke off.
             var error: URLError?
+            /// The conversation after a handshake that was accepted.
+            var messages: [CassetteSession.Exchange.Message]?
         }
     }
 
-    private typealias Entry = (request: @Sendable () throws -> ReceivedRequest, result: Result?)
+    private struct Entry: Sendable {
+        let request: @Sendable () throws -> ReceivedRequest
+        var upgrade: String?
+        /// Evaluated when the file is written, because a conversation may continue until then.
+        var result: (@Sendable () -> Result?)?
+    }
 
     private let entries = Mutex<[Entry]>([])
 
     /// Adds a request.
     ///
+    /// - Parameter upgrade: The protocol of a handshake; `nil` for HTTP.
     /// - Returns: Its number.
-    func begin(_ request: SentRequest) -> Int {
+    func begin(_ request: SentRequest, upgrade: String? = nil) -> Int {
         entries.withLock { entries in
-            entries.append(({ try request.readingBody().received }, nil))
+            entries.append(Entry(request: { try request.readingBody().received }, upgrade: upgrade))
             return entries.count - 1
         }
     }
 
     /// Adds exchanges.
     func add(_ exchanges: [(ReceivedRequest, Result.Response)]) {
-        entries.withLock { $0 += exchanges.map { exchange in ({ exchange.0 }, .response(exchange.1)) } }
+        entries.withLock { entries in
+            entries += exchanges.map { exchange in
+                Entry(request: { exchange.0 }, result: { .response(exchange.1) })
+            }
+        }
     }
 
     /// A Boolean value that indicates whether no exchange has a result.
-    var isEmpty: Bool { entries.withLock { $0.allSatisfy { $0.result == nil } } }
+    var isEmpty: Bool { entries.withLock { $0 }.allSatisfy { $0.result?() == nil } }
 
     /// Sets the result of a request; the first one counts.
-    func end(_ number: Int, _ result: Result) {
+    func end(_ number: Int, _ result: @autoclosure @escaping @Sendable () -> Result?) {
         entries.withLock { entries in
             if entries.indices.contains(number), entries[number].result == nil { entries[number].result = result }
         }
@@ -67,9 +81,11 @@ final class CassetteRecorder: Sendable {
     ) throws -> [Cassette.Exchange] {
         let entries = entries.withLock { $0 }
         var exchanges = previous
-        for case (let request, let result?) in entries {
+        for entry in entries {
+            guard let result = entry.result?() else { continue }
             let place = "exchange \(exchanges.count + 1)"
-            let exchange = try Self.exchange(try request(), result, redactor, place: place)
+            var exchange = try Self.exchange(try entry.request(), result, redactor, place: place)
+            exchange.request.upgrade = entry.upgrade
             guard let change else {
                 exchanges.append(exchange)
                 continue
@@ -80,8 +96,8 @@ final class CassetteRecorder: Sendable {
             guard changed.isValid else {
                 throw WebServiceError(
                     .cassette,
-                    "the cassette is not written: willRecord returned \(place) with an invalid method, URL, status or "
-                        + "header field")
+                    "the cassette is not written: willRecord returned \(place) with an invalid method, URL, status, "
+                        + "header field or message")
             }
             exchanges.append(changed)
         }
@@ -102,15 +118,22 @@ final class CassetteRecorder: Sendable {
         var exchange = Cassette.Exchange(request: try request.message(redactor, "the request body of \(place)"))
         switch result {
         case .failure(let error): exchange.error = error.code.rawValue
+        case .unrecordable(let reason):
+            throw WebServiceError(.cassette, "the cassette is not written: \(place) \(reason)")
         case .response(let response):
             var message = Cassette.Message(status: response.head.status)
-            let (fields, body) = try redactor.redact(
-                response.head.headers, response.body, "the response body of \(place)")
+            var headers = response.head.headers
+            // A replay adds the one for the key of its request.
+            if response.messages != nil { headers.remove("Sec-WebSocket-Accept") }
+            let (fields, body) = try redactor.redact(headers, response.body, "the response body of \(place)")
             message.set(fields, body)
             if response.length != Int64(response.body.count) { message.length = response.length ?? -1 }
             message.trailers = Cassette.Message.lines(redactor.redact(response.trailers))
             exchange.response = message
             exchange.error = response.error?.code.rawValue
+            exchange.messages = try response.messages?.enumerated().map { number, message in
+                Cassette.Frame(try redactor.redact(message, "message \(number + 1) of \(place)"))
+            }
         }
         return exchange
     }

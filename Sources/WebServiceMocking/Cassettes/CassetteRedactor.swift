@@ -47,6 +47,24 @@ final class CassetteRedactor: Sendable {
 
     func redact(_ fields: Headers) -> Headers { Headers(fields.map { ($0.name, header($0.name, $0.value)) }) }
 
+    func redact(
+        _ message: CassetteSession.Exchange.Message, _ place: String
+    ) throws -> CassetteSession.Exchange.Message {
+        var message = message
+        switch message.content {
+        case .message(let content):
+            let stored = Cassette.Message(content)
+            let bytes = try body(stored.body, stored.fields, place)
+            message.content = .message(content.isText ? .text(String(decoding: bytes, as: UTF8.self)) : .data(bytes))
+        case .close(var closure?):
+            let stored = Cassette.Message(.text(closure.reason))
+            closure.reason = String(decoding: try body(stored.body, stored.fields, place), as: UTF8.self)
+            message.content = .close(closure.shortened)
+        case .close(nil): break
+        }
+        return message
+    }
+
     /// Replaces the secret values of the query. User information and the fragment are removed.
     func url(_ url: String) -> String {
         replacingValues(in: numbered.url(url))

@@ -13,6 +13,8 @@ struct CassetteRequest {
         var items: [String] = []
         /// The header fields, each as `name: value`.
         var fields: [String] = []
+        /// The protocol of a handshake, which is always compared; `nil` for HTTP.
+        var upgrade: String?
     }
 
     private(set) var target = Target()
@@ -51,6 +53,7 @@ struct CassetteRequest {
         summary = "\(method.rawValue) \(Excerpt.text(address))"
         request = ReceivedRequest(
             head: RequestHead(method: method, target: path, headers: fields), body: body, origin: origin)
+        target.upgrade = message.upgrade
         for criterion in criteria {
             switch criterion {
             case .method: target.method = method.rawValue
@@ -73,6 +76,9 @@ struct CassetteRequest {
         var lines: [String] = []
         let (method, address, items) = (target.method, target.address, target.items)
         let other = received.target
+        if target.upgrade != other.upgrade {
+            lines.append("upgrade: expected \(target.upgrade ?? "none"), received \(other.upgrade ?? "none")")
+        }
         if method != other.method { lines.append("method: expected \(method), received \(other.method)") }
         if address != other.address {
             lines.append("URL: expected \(Excerpt.text(address)), received \(Excerpt.text(other.address))")

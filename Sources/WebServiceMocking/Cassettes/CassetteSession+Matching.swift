@@ -14,7 +14,8 @@ extension CassetteSession {
         case path
         /// The items of the query, in order.
         case query
-        /// The body, apart from the member order and spacing of JSON and multipart boundaries.
+        /// The body, and each message that is sent over a WebSocket connection, apart from the
+        /// member order and spacing of JSON and multipart boundaries.
         case body
         /// The values of a header field, in order.
         case header(Headers.Name)
@@ -41,6 +42,25 @@ extension CassetteSession {
         public var responseBody: Data
         /// The error of the request; `nil` if the response is complete.
         public let error: URLError.Code?
+        /// The conversation of a WebSocket connection, in order; otherwise empty.
+        public var messages: [Message]
+
+        /// A message of a WebSocket connection, or the Close frame of an end.
+        public struct Message: Sendable, Hashable {
+            /// What a ``Message`` contains.
+            public enum Content: Sendable, Hashable {
+                /// Text or data.
+                case message(WebSocketMessage)
+                /// The code and the reason with which an end closes the connection; `nil` without a
+                /// code.
+                case close(WebSocketClosure?)
+            }
+
+            /// A Boolean value that indicates whether the message is one of the server.
+            public let isReceived: Bool
+            /// The message, or the code and the reason.
+            public var content: Content
+        }
     }
 }
 
@@ -54,6 +74,7 @@ extension CassetteSession.Exchange {
         responseHeaders = exchange.response?.fields ?? [:]
         responseBody = exchange.response?.body ?? Data()
         error = exchange.error.flatMap { URLError.Code(rawValue: $0) }
+        messages = exchange.messages?.compactMap(\.message) ?? []
     }
 
     /// Returns the stored form. Its length and trailer fields are those of the original exchange.
@@ -62,6 +83,7 @@ extension CassetteSession.Exchange {
         stored.request.method = method.rawValue
         stored.request.url = url
         stored.request.set(requestHeaders, requestBody)
+        if original.messages != nil { stored.messages = messages.map { Cassette.Frame($0) } }
         guard let status else { return stored }
         var response = original.response ?? Cassette.Message()
         response.status = status

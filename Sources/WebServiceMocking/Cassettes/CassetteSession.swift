@@ -29,6 +29,9 @@ import FoundationNetworking
 /// A response that breaks off is replayed with its head and the bytes before its error. Trailer
 /// fields are replayed, and an unknown length remains unknown.
 ///
+/// The conversation of a WebSocket connection is recorded after its handshake, and replayed in the
+/// same order (<doc:RecordingExchanges#WebSocket-connections>).
+///
 /// A replayed request matches an exchange if its method, URL and body are equal, apart from
 /// secrets, the order and spacing of JSON, and the boundary of multipart bodies. Header fields are
 /// not compared, unless the parameter `matching` of the initializer names them. All members may be
@@ -57,7 +60,7 @@ public final class CassetteSession: StreamingSession {
         case inOrder
     }
 
-    private enum Role {
+    enum Role {
         case replaying(CassettePlayer)
         /// The player has the exchanges of the file to which others are added.
         case recording(CassetteRecorder, CassettePlayer?)
@@ -66,9 +69,9 @@ public final class CassetteSession: StreamingSession {
 
     /// The file of the cassette.
     public let file: URL
-    private let clock: TaskClock
-    private let session: any Session
-    private let role: Role
+    let clock: TaskClock
+    let session: any Session
+    let role: Role
     private let redaction: Redaction
     private let secrets: [String]
     private let allowed: Set<String>
@@ -200,11 +203,12 @@ public final class CassetteSession: StreamingSession {
     ///   secret remains in a recording, or secrets in a body cannot be recognized, or `cassette` if
     ///   the file cannot be written, another session or process has changed it since this session
     ///   was created, or exchanges were not replayed; and the error of a request body that cannot
-    ///   be read.
+    ///   be read, or of a sent message that differed from the recorded one.
     public func finish(allowsUnused: Bool = false) throws {
         switch role {
         case .forwarding: break
         case .recording(let recorder, let player):
+            if let failure = player?.failure { throw failure }
             if player != nil, recorder.isEmpty { return }
             try known.withLock { known in
                 let redactor = CassetteRedactor(
@@ -215,6 +219,7 @@ public final class CassetteSession: StreamingSession {
                 known = try Cassette(exchanges).write(to: file, replacing: known)
             }
         case .replaying(let player):
+            if let failure = player.failure { throw failure }
             let unused = player.unused
             guard !unused.isEmpty, !allowsUnused else { return }
             throw WebServiceError(
@@ -247,7 +252,7 @@ public final class CassetteSession: StreamingSession {
         }
     }
 
-    private static func message(_ request: any URLRequestEncodable) throws -> Cassette.Message {
+    static func message(_ request: any URLRequestEncodable) throws -> Cassette.Message {
         try SentRequest(request).readingBody().received.message(nil)
     }
 

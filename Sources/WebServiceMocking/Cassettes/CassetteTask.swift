@@ -36,7 +36,7 @@ final class CassetteReplayTask: DataTask {
     func cancel() { _ = phase.withLock { $0.complete() } }
 
     private func replay(_ exchange: Cassette.Exchange) {
-        let error = exchange.error.map { URLError(URLError.Code(rawValue: $0) ?? .unknown) }
+        let error = exchange.urlError
         if exchange.response == nil, let error { return delivery.finish(.failure(error)) }
         guard let response = exchange.response, let head = response.head(url: exchange.request.url ?? "") else {
             return delivery.finish(.failure(URLError(.badServerResponse)))

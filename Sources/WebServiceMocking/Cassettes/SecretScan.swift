@@ -15,7 +15,7 @@ struct SecretScan {
     /// Header fields with values that are random but not secret.
     private static let randomFields: Set<String> = [
         "content-digest", "content-type", "etag", "if-match", "if-none-match", "if-range", "repr-digest",
-        "sec-websocket-key",
+        "sec-websocket-accept", "sec-websocket-key",
     ]
 
     init(secrets: [String], allowed: Set<String>) {
@@ -42,7 +42,17 @@ struct SecretScan {
             }
             if contains(message.body) { return "a redacted value in its \(name) body" }
         }
+        for (number, frame) in (exchange.messages ?? []).enumerated() {
+            if let kind = finding(in: frame) { return "\(kind) in message \(number + 1)" }
+        }
         return nil
+    }
+
+    private func finding(in frame: Cassette.Frame) -> String? {
+        if let text = frame.text ?? frame.base64.flatMap({ Cassette.Message.text(of: $0) }) {
+            return finding(inText: text)
+        }
+        return frame.base64.map { contains($0) } == true ? "a redacted value" : nil
     }
 
     /// Returns the boundary of a multipart body, which is random but not secret.

@@ -37,9 +37,14 @@ final class MemoryConnection: ByteConnection {
         }
     }
 
-    func close() {
-        incoming.close()
-        outgoing.end()
+    func close() { close(throwing: nil) }
+
+    /// Closes the connection with an error for the other end.
+    ///
+    /// The other end receives the bytes that were sent before.
+    func close(throwing error: (any Error)?) {
+        incoming.close(error)
+        outgoing.end(error)
     }
 }
 
@@ -52,6 +57,8 @@ private final class MemoryPipe: Sendable {
         var isOver = false
         /// A Boolean value that indicates whether the receiver has closed the connection.
         var isClosed = false
+        /// The error with which the other end has ended or closed the connection.
+        var error: (any Error)?
         /// The callers that wait for a change.
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
@@ -63,7 +70,10 @@ private final class MemoryPipe: Sendable {
         while true {
             let (bytes, waiters) = try state.withLock { state -> (Data?, [CheckedContinuation<Void, Never>]) in
                 if state.isClosed { throw URLError(.cancelled) }
-                guard let piece = state.pieces.popFirst() else { return (state.isOver ? Data() : nil, []) }
+                guard let piece = state.pieces.popFirst() else {
+                    if let error = state.error { throw error }
+                    return (state.isOver ? Data() : nil, [])
+                }
                 state.count -= piece.count
                 defer { state.waiters = [] }
                 return (piece, state.waiters)
@@ -78,7 +88,7 @@ private final class MemoryPipe: Sendable {
         await wait { $0.count >= Self.capacity && !$0.isOver && !$0.isClosed }
         try change { state in
             if state.isOver { throw URLError(.cancelled) }
-            if state.isClosed { throw URLError(.networkConnectionLost) }
+            if state.isClosed { throw state.error ?? URLError(.networkConnectionLost) }
             // In pieces, because a receiver takes one at a time.
             var rest = bytes
             while !rest.isEmpty {
@@ -89,11 +99,15 @@ private final class MemoryPipe: Sendable {
         }
     }
 
-    func end() { change { $0.isOver = true } }
-
-    func close() {
+    func end(_ error: (any Error)?) {
         change { state in
-            state.isClosed = true
+            if !state.isOver { (state.isOver, state.error) = (true, error) }
+        }
+    }
+
+    func close(_ error: (any Error)?) {
+        change { state in
+            if !state.isClosed { (state.isClosed, state.error) = (true, error) }
             (state.pieces, state.count) = (Queue(), 0)
         }
     }

@@ -123,7 +123,7 @@ import WebServiceDownloads
         let error = #expect(throws: WebServiceError.self) { try CassetteSession(file: file) }
         #expect(error?.code == .cassette)
         #expect(
-            error?.message.contains("failures.json has the version 7, but this library reads versions 1 to 2") == true)
+            error?.message.contains("failures.json has the version 7, but this library reads versions 1 to 3") == true)
     }
 
     @Test("A file that another recording has written meanwhile is not replaced", .covers("C-370"))
