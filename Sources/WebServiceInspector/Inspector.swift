@@ -33,6 +33,17 @@ public final class Inspector: Sendable {
     /// Records exchanges. Add it to the `WebService.observers` of further services.
     public var observer: any Observer { store }
 
+    /// Returns an observer that records exchanges under the name of their service.
+    ///
+    /// The page shows the name beside the host, and its filter finds it.
+    ///
+    /// ```swift
+    /// let inspector = try Inspector()
+    /// brewery.observers.append(inspector.observer(named: "Brewery"))
+    /// payments.observers.append(inspector.observer(named: "Payments"))
+    /// ```
+    public func observer(named name: String) -> any Observer { NamedObserver(name: name, store: store) }
+
     private let store: ExchangeStore
     private let server: MockServer
 

@@ -50,6 +50,10 @@ final class InspectorProbe: Sendable {
         case "many":
             for number in 0..<(argument.flatMap { Int($0) } ?? 0) { await send(service.GET("/any/\(number)")) }
         case "one": await send(service.GET("/any/\(argument ?? "")"))
+        case "named":
+            let other = service.clone()
+            other.observers = [inspector.observer(named: argument ?? "")]
+            await send(other.GET("/any/named"))
         case "failures": await failures()
         case "bodies": await bodies()
         case "stream":

@@ -6,6 +6,10 @@ import WebServiceDiagnostics
 import WebServiceMocking
 import WebServiceSockets
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 @Suite("The messages of a WebSocket in logs and archives", .permit)
 struct ObservedMessagesTests {
     private let temporary = TemporaryFolder()
@@ -153,6 +157,33 @@ struct ObservedMessagesTests {
         let entry = try entries().first
         #expect(try messages(entry).map { $0["data"] as? String } == ["third", "first"])
         #expect(entry?["_webSocketMessagesOmitted"] as? Int == 2)
+    }
+
+    @Test("The entry of a connection that is lost has the messages, and that of an earlier attempt none")
+    func lostConnection() async throws {
+        let archive = try ArchiveObserver(file: file, bodyLimit: 1_000)
+        service.session = session
+        service.interceptors = [RetryPolicy(baseDelay: .zero)]
+        service.observers = [archive]
+        session.on(
+            .GET, "/v1/chat",
+            [
+                503,
+                .webSocket { socket in
+                    _ = try await socket.next()
+                    socket.disconnect()
+                },
+            ])
+        let socket = try await service.webSocket("/chat")
+        try await socket.send("hello")
+        await #expect(throws: URLError.self) { for try await _ in socket.messages {} }
+        try await eventually {
+            await archive.finish()
+            return try entries().count == 2
+        }
+        let all = try entries()
+        #expect(all.first?["_webSocketMessages"] == nil)
+        #expect(try messages(all.last).map { $0["data"] as? String } == ["hello"])
     }
 
     @Test("A refused handshake is an entry without messages", .covers("W-12"))

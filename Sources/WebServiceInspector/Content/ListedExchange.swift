@@ -18,6 +18,7 @@ struct ExchangeChanges: Encodable {
 struct ListedExchange: Encodable {
     let number: Int
     let parent: Int?
+    let service: String?
     let name: String
     let method: String?
     let url: String?
@@ -86,6 +87,7 @@ struct ListedExchange: Encodable {
     init(_ exchange: RecordedExchange, _ redaction: Redaction) {
         number = exchange.number
         parent = exchange.parent
+        service = exchange.service
         name = redaction.url(exchange.name)
         let last = exchange.attempts.last
         method = last?.method.rawValue ?? exchange.request?.method

@@ -38,7 +38,8 @@ function place(row) {
 function add(row) {
   row.class = classOf(row);
   [row.path, row.host] = place(row);
-  row.text = [row.method, row.url, row.name, row.status, row.error, row.type, row.source, row.class]
+  row.host = [row.service, row.host].filter(Boolean).join(" · ");
+  row.text = [row.service, row.method, row.url, row.name, row.status, row.error, row.type, row.source, row.class]
     .join(" ").toLowerCase();
   row.end = row.duration === undefined ? undefined : row.start + row.duration;
   for (const sent of row.tries || []) {

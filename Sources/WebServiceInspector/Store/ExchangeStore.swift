@@ -56,7 +56,10 @@ final class ExchangeStore: Observer {
 
     var streamedBodyLimit: Int { bodyLimit }
 
-    func observe(_ event: ExchangeEvent) {
+    func observe(_ event: ExchangeEvent) { observe(event, of: nil) }
+
+    /// - Parameter service: The name of the service; `nil` for none.
+    func observe(_ event: ExchangeEvent, of service: String?) {
         guard !isClosed else { return }
         let change = change(event)
         let (waiters, removed) = state.withLock { state in
@@ -67,7 +70,7 @@ final class ExchangeStore: Observer {
             let known = state.exchanges.removeValue(forKey: number)  // not copied by the changes
             state.size -= known?.size ?? 0
             let parent = event.exchange.parent.flatMap { state.numbers[$0] }
-            var exchange = known ?? RecordedExchange(event.exchange, number: number, parent: parent)
+            var exchange = known ?? RecordedExchange(event.exchange, number: number, parent: parent, service: service)
             if let change { exchange.apply(change, at: event.time, limit: bodyLimit) }
             exchange.version = state.version
             state.size += exchange.size
@@ -214,4 +217,14 @@ extension ExchangeStore.State {
         defer { waiters = [:] }
         return Array(waiters.values)
     }
+}
+
+/// Records the exchanges of a service under its name.
+struct NamedObserver: Observer {
+    let name: String
+    let store: ExchangeStore
+
+    var streamedBodyLimit: Int { store.streamedBodyLimit }
+
+    func observe(_ event: ExchangeEvent) { store.observe(event, of: name) }
 }

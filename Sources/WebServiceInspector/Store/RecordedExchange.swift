@@ -21,6 +21,8 @@ struct RecordedExchange: Sendable {
     let number: Int
     /// The number of the exchange on whose behalf this one is sent; `nil` for none.
     let parent: Int?
+    /// The name of the service; `nil` for none.
+    let service: String?
     /// The type of a typed request, or the method and the URL without its query.
     let name: String
     let start: Date
@@ -50,7 +52,8 @@ struct RecordedExchange: Sendable {
     /// The Close frame of the server of a WebSocket.
     private(set) var closure: WebSocketClosure?
 
-    init(_ exchange: ObservedExchange, number: Int, parent: Int?) {
+    init(_ exchange: ObservedExchange, number: Int, parent: Int?, service: String? = nil) {
+        self.service = service
         self.number = number
         self.parent = parent
         name = exchange.name

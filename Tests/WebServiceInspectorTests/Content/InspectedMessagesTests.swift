@@ -6,6 +6,10 @@ import WebServiceDiagnostics
 import WebServiceMocking
 import WebServiceSockets
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 @testable import WebServiceInspector
 
 @Suite("The messages of a WebSocket in an inspector", .permit)
@@ -126,6 +130,25 @@ struct InspectedMessagesTests {
         #expect(shown["text"] as? String == String(repeating: "a", count: 100))
         #expect(shown["size"] as? Int == 5_000)
         #expect(shown["note"] as? String == "The first 100 of 5000 bytes.")
+    }
+
+    @Test("The messages of a connection that is lost remain, with its failure", .covers("W-11", "L-332"))
+    func lostConnection() async throws {
+        let inspected = InspectedService()
+        inspected.session.on(
+            .GET, "/chat",
+            .webSocket { socket in
+                _ = try await socket.next()
+                socket.disconnect()
+            })
+        let socket = try await inspected.service.webSocket("/chat")
+        try await socket.send("hello")
+        await #expect(throws: URLError.self) { for try await _ in socket.messages {} }
+        await eventually { inspected.store.exchanges().last?.phase == .ended }
+        let exchange = try #require(inspected.store.exchanges().last)
+        #expect(try rows(exchange).map { body($0)["text"] as? String } == ["hello"])
+        #expect(try shown(exchange)["closure"] == nil)
+        #expect(ListedExchange(exchange, .standard).error?.contains("networkConnectionLost") == true)
     }
 
     @Test("The archive has the messages in the form of Chromium, also while the connection is open", .covers("W-12"))

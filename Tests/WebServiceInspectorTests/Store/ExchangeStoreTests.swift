@@ -56,6 +56,16 @@ struct ExchangeStoreTests {
         #expect(failed.failure != nil)
     }
 
+    @Test("Exchanges have the name with which their service is observed", .covers("L-351"))
+    func serviceName() async throws {
+        let inspected = InspectedService()
+        #expect(try await inspected.send("/a").service == nil)
+        inspected.service.observers = [NamedObserver(name: "Payments", store: inspected.store)]
+        let exchange = try await inspected.send("/b")
+        #expect(exchange.service == "Payments")
+        #expect(ListedExchange(exchange, .standard).pageJSON.contains(#""service":"Payments""#))
+    }
+
     @Test("The oldest exchanges are removed at the limits of number and memory")
     func limits() async throws {
         let inspected = InspectedService(maximumExchanges: 3, bodyLimit: 10_000, memoryLimit: 30_000)
