@@ -181,8 +181,10 @@ struct CassetteHandshakeTests {
         let cassette = try CassetteSession(file: tape.file, mode: .recordMissing, session: mock)
         service.session = cassette
         let socket = try await service.webSocket("/a")
-        try await socket.send("two")
-        let error = await failure { for try await _ in socket.messages {} }
+        let error = await failure {
+            try await socket.send("two")
+            for try await _ in socket.messages {}
+        }
         #expect(code(error) == .cassetteMismatch)
         try await service.webSocket("/b").close()
         #expect(code(await failure { try cassette.finish() }) == .cassetteMismatch)
