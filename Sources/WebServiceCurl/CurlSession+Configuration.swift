@@ -65,8 +65,8 @@ extension CurlSession {
         /// A Boolean value that indicates whether streams and downloads may use HTTP/2, and so
         /// share a connection with other requests.
         ///
-        /// For a stream that is not read, libcurl can then retain 10 MiB or more beside the buffer of
-        /// the stream. Has no effect before libcurl 8.17, which loses or delays such responses.
+        /// For a stream that is not read, libcurl can then retain 10 MiB or more beside the buffer
+        /// of the stream. Has no effect before libcurl 8.17, which loses or delays such responses.
         /// Defaults to `false`: streams use HTTP/1.1, each with its own connection.
         public var allowsStreamsOverHTTP2 = false
 
