@@ -34,6 +34,23 @@ let transfers: [Target] = [
         swiftSettings: [.swiftLanguageMode(.v6)]
     )
 ]
+let sockets: [Target] = [
+    .executableTarget(
+        name: "socket-bench",
+        dependencies: [
+            "CurlFloor",
+            .product(name: "WebServiceCore", package: "WebService"),
+            .product(name: "WebServiceCurl", package: "WebService"),
+            .product(name: "WebServiceSockets", package: "WebService"),
+            .product(name: "NIOCore", package: "swift-nio"),
+            .product(name: "NIOHTTP1", package: "swift-nio"),
+            .product(name: "NIOPosix", package: "swift-nio"),
+            .product(name: "NIOWebSocket", package: "swift-nio"),
+        ],
+        exclude: ["Peers"],
+        swiftSettings: [.swiftLanguageMode(.v6)]
+    )
+]
 let storages: [Target] = [
     .target(name: "SQLiteFloor", linkerSettings: [.linkedLibrary("sqlite3")]),
     .executableTarget(
@@ -46,7 +63,10 @@ let storages: [Target] = [
         swiftSettings: [.swiftLanguageMode(.v6)]
     ),
 ]
-let peers: [Package.Dependency] = [.package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0")]
+let peers: [Package.Dependency] = [
+    .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
+    .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+]
 
 let package = Package(
     name: "Benchmarks",
@@ -63,5 +83,5 @@ let package = Package(
             dependencies: [.product(name: "WebServiceMocking", package: "WebService")],
             swiftSettings: [.swiftLanguageMode(.v6)]
         ),
-    ] + (withoutCurl ? [] : transports + transfers) + (withoutSQLite ? [] : storages)
+    ] + (withoutCurl ? [] : transports + transfers + sockets) + (withoutSQLite ? [] : storages)
 )

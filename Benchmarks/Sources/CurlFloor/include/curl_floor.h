@@ -10,4 +10,10 @@
 // Returns the number of responses, or -1 after the first invalid one.
 long curl_floor(const char *url, int in_flight, double seconds, long length, const char *trusted, int http2);
 
+// Opens connections to `url` with connect-only handles, whose handshakes of WebSocket succeed, and
+// leaves them open until the process exits. Not for more than one thread.
+//
+// Returns 0, or -1 after the first failure.
+int curl_floor_open_idle(const char *url, long count);
+
 #endif
