@@ -162,7 +162,7 @@ final class HandshakeTask: StreamTask {
                 do { agreement = try handshake.agreement(status: head.status, headers: head.headers) } catch {
                     throw failure(request, head, "\(error)")
                 }
-                if let alarm = shared.withLock({ $0.alarm.take() }) { session.clock.cancel(alarm) }
+                endHandshake()
                 session.didOpen(
                     OpenedConnection(bytes: connection, agreement: agreement, rest: response.rest, task: self))
                 return try receiver.didReceive(head, length: nil, decoder: nil)
@@ -178,6 +178,15 @@ final class HandshakeTask: StreamTask {
                 throw URLError(.networkConnectionLost)
             }
         }
+    }
+
+    /// Releases what the open connection does not need. A completed Swift task retains its stack.
+    private func endHandshake() {
+        let alarm = shared.withLock { state in
+            state.work = nil
+            return state.alarm.take()
+        }
+        if let alarm { session.clock.cancel(alarm) }
     }
 
     private func unsupported(_ request: EncodedRequest) -> WebServiceError {

@@ -52,6 +52,19 @@ extension WebSocketChannel {
 }
 
 extension WebSocketChannel.State {
+    /// - Returns: The next message, `nil` at the end, or no result if the reader must wait; and the
+    ///   receiver that continues.
+    mutating func read(_ bufferSize: Int) -> (Result<WebSocketMessage?, any Error>?, WebSocketChannel.Waiter?) {
+        if let message = messages.popFirst() {
+            messageBytes -= message.byteCount
+            return (.success(message), messageBytes < bufferSize ? receiver.take() : nil)
+        }
+        let result = end.map { [isClosing] end in
+            end.flatMap { isClosing ? .success(nil) : WebSocketEnd.result(of: $0) }
+        }
+        return (result, nil)
+    }
+
     /// - Returns: Whether the caller must start to send.
     mutating func startSending() -> Bool {
         guard !isSending, machine.outputCount > 0 else { return false }

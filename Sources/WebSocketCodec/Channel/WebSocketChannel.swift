@@ -143,24 +143,10 @@ package final class WebSocketChannel: Sendable {
     /// ``close(_:reason:)``.
     package func next() async throws -> WebSocketMessage? {
         while true {
-            let read = state.withLock { state -> Result<WebSocketMessage?, any Error>? in
-                if let message = state.messages.popFirst() { return .success(message) }
-                return state.end.map { [isClosing = state.isClosing] end in
-                    end.flatMap { isClosing ? .success(nil) : WebSocketEnd.result(of: $0) }
-                }
-            }
-            switch read {
-            case .success(let message?):
-                let receiver = state.withLock { state in
-                    state.messageBytes -= message.byteCount
-                    return state.messageBytes < settings.bufferSize ? state.receiver.take() : nil
-                }
-                receiver?.resume()
-                return message
-            case .success(nil): return nil
-            case .failure(let error): throw error
-            case nil: try await wait()
-            }
+            let (read, receiver) = state.withLock { $0.read(settings.bufferSize) }
+            receiver?.resume()
+            if let read { return try read.get() }
+            try await wait()
         }
     }
 
@@ -192,12 +178,17 @@ package final class WebSocketChannel: Sendable {
     package func send(_ message: WebSocketMessage) async throws {
         try Task.checkNotCancelled()
         report?(message, false)
-        let starts = try state.withLock { state in
+        let (starts, isFull) = try state.withLock { state in
             if let end = state.end, case .failure(let error) = end { throw error }
             do { try state.machine.send(message) } catch { throw WebSocketEnd.closed(state.end) }
-            return state.startSending()
+            return (state.startSending(), state.machine.outputCount >= settings.bufferSize)
         }
         if starts { startSending() }
+        if isFull { try await waitForPeer() }
+    }
+
+    /// Waits until fewer bytes than the size of the buffer wait to be sent.
+    private func waitForPeer() async throws {
         await withTaskCancellationHandler {
             await withCheckedContinuation { sender in
                 let waits = state.withLock { state in
