@@ -1,6 +1,8 @@
-// Runs the cases of the Autobahn test suite for WebSocket clients (`scripts/autobahn`).
+// Runs the cases of the Autobahn test suite for WebSocket clients (`scripts/autobahn`), or measures
+// the memory of a reader that stops, see Reader.swift.
 //
 //   socket-probe URL [CERTIFICATE]
+//   socket-probe reader URL
 
 import Foundation
 import WebServiceCore
@@ -8,8 +10,12 @@ import WebServiceCurl
 import WebServiceSockets
 
 guard CommandLine.arguments.count > 1 else {
-    print("usage: socket-probe URL [CERTIFICATE]")
+    print("usage: socket-probe URL [CERTIFICATE] | reader URL")
     exit(2)
+}
+if CommandLine.arguments.count == 3, CommandLine.arguments[1] == "reader" {
+    try await readLate(CommandLine.arguments[2])
+    exit(0)
 }
 let base = CommandLine.arguments[1]
 var configuration = CurlSession.Configuration()
