@@ -28,8 +28,8 @@ public import Foundation
 /// changed since the request was encoded, the exchange fails with the same error, and the server
 /// never receives a complete request.
 ///
-/// The boundary consists of 128 random bits that are generated when the form is created. Copies
-/// share it: if the same request is sent again, the same bytes are sent.
+/// The boundary contains 128 random bits that are generated when the form is created. Copies of the
+/// form share the boundary, so a request that is sent again consists of the same bytes.
 public struct MultipartFormData: Sendable {
     struct Part: Sendable {
         enum Content: Sendable {
@@ -70,8 +70,8 @@ public struct MultipartFormData: Sendable {
 
     /// The media type of the body, with the boundary as its parameter.
     ///
-    /// A request with this body has this media type unless its `Content-Type` header field is set;
-    /// the value set there must contain the boundary.
+    /// A request with this body has this media type unless its `Content-Type` header field is set.
+    /// The value of that field must contain the boundary.
     public var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
     /// Appends text, which is sent in UTF-8.
