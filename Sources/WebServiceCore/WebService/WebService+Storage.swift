@@ -23,8 +23,8 @@ extension WebService {
     /// - Parameters:
     ///   - request: The request whose response is stored; only its identifier and classification
     ///     are used.
-    ///   - maximumAge: The maximum age; an entry of unknown age is too old. Defaults to `nil`, any
-    ///     age.
+    ///   - maximumAge: The maximum age. An entry of unknown age counts as too old. Defaults to
+    ///     `nil`: any age.
     ///   - dependency: The task that the read depends on. Defaults to
     ///     ``StorageReadDependency/independent``.
     public func stored<Request: StorableRequest>(
@@ -72,7 +72,7 @@ extension WebService {
     /// The response to a request in flight is still stored: cancel that request first.
     ///
     /// - Throws: ``WebServiceError/Code/noStorage``; the error of the storage; or
-    ///   ``WebServiceError/Code/storage`` if the removal takes longer than 10 seconds: the entry is
+    ///   ``WebServiceError/Code/storage`` if the removal takes longer than 10 seconds. The entry is
     ///   then removed when the storage responds again.
     public func deleteStored(_ request: some StorableRequest) async throws {
         let typed = typed
@@ -88,8 +88,8 @@ extension WebService {
     /// Responses with other classifications remain
     /// (``ResponseStorage/removeEntries(of:)``).
     ///
-    /// - Throws: The error of the last storage that fails; the others are still processed.
-    ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
+    /// - Throws: The error of the first storage that fails; the others are still processed. If the
+    ///   removal takes longer than 10 seconds, ``WebServiceError/Code/storage``.
     public func deleteStored(_ classification: DataClassification) async throws {
         let typed = typed
         let storages = typed.storages.filter { $0.classifications?.contains(classification) ?? true }
@@ -98,16 +98,16 @@ extension WebService {
 
     /// Empties the storages that accept any classification.
     ///
-    /// - Throws: The error of the first storage that fails; the others are still emptied.
-    ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
+    /// - Throws: The error of the first storage that fails; the others are still emptied. If the
+    ///   removal takes longer than 10 seconds, ``WebServiceError/Code/storage``.
     public func deleteStoredInAnyClassification() async throws {
         try await removeAll { $0.classifications == nil }
     }
 
     /// Empties all storages.
     ///
-    /// - Throws: The error of the first storage that fails; the others are still emptied.
-    ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
+    /// - Throws: The error of the first storage that fails; the others are still emptied. If the
+    ///   removal takes longer than 10 seconds, ``WebServiceError/Code/storage``.
     public func deleteAllStored() async throws {
         try await removeAll { _ in true }
     }

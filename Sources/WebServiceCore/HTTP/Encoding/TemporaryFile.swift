@@ -39,7 +39,7 @@ enum TemporaryFile {
         }
     }
 
-    /// Maps a file into memory, until the bytes are released.
+    /// Returns the bytes of a file, which is mapped into memory until they are released.
     ///
     /// - Parameter count: The size of the file, greater than 0.
     static func mapping(_ file: UnlinkedFile, count: Int) throws(SystemFailure) -> Data {
