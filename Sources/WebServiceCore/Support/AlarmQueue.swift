@@ -1,6 +1,7 @@
 /// An object that is notified at a scheduled instant.
 package protocol AlarmTarget: AnyObject, Sendable {
-    /// Called once, on any thread, unless the alarm is cancelled first.
+    /// Notifies the target. This method is called once, on any thread, unless the alarm is
+    /// cancelled first.
     func ring()
 }
 

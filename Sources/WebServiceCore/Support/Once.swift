@@ -21,7 +21,7 @@ package final class Once<Value: Sendable>: Sendable {
         waiter?.resume(returning: value)
     }
 
-    /// The value, as soon as it is set; may be awaited once.
+    /// The value, available as soon as it is set. It may be awaited only once.
     package var value: Value {
         get async {
             await withCheckedContinuation { continuation in

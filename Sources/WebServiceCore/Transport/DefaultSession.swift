@@ -1,4 +1,4 @@
-/// The session of services for which none is set. It can be set once, before it is used.
+/// The session of services whose session is not set. It can be set once, before it is used.
 final class DefaultSession: Sendable {
     private struct State {
         var session: (any Session)?
