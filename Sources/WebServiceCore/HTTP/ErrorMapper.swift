@@ -32,7 +32,7 @@ private struct ClosureErrorMapper: ErrorMapper {
 
 /// The static functions of ``ErrorMapper`` that return `some ErrorMapper` are members of `Never`.
 extension Never: ErrorMapper {
-    /// Never called, because `Never` has no instances.
+    /// This method is never called, because `Never` has no instances.
     public func error(for response: Response) -> (any Error)? { switch self {} }
 }
 

@@ -123,16 +123,16 @@ public struct MultipartFormData: Sendable {
     /// form.append(.stream(length: nil) { sensor.readings() }, name: "log", fileName: "log.csv")
     /// ```
     /// A sequence follows the rules of ``Request/Body/stream(length:contentType:_:)``: over
-    /// `CurlSession`, at most 128 KiB and one element are buffered. If it fails, or produces more
-    /// or fewer bytes than its length, the request fails and the server receives no complete
-    /// request. With a sequence of unknown length, the request is chunked. With one that can be
-    /// iterated only once, the form is not replayable.
+    /// `CurlSession`, at most 128 KiB and one element are buffered. If the sequence fails, or
+    /// produces more or fewer bytes than its length, the request fails and the server receives no
+    /// complete request. With a sequence of unknown length, the request is chunked. With one that
+    /// can be iterated only once, the form is not replayable.
     ///
     /// - Parameters:
     ///   - body: The content. A form, a ``MultipartFormData`` and a closure that provides a whole
     ///     body cannot be parts.
     ///   - name: The name of the part.
-    ///   - fileName: The file name. Defaults to none, even for a file.
+    ///   - fileName: The file name. Defaults to `nil`: no file name, even for a file.
     ///   - headers: Additional header fields of the part. `Content-Disposition`, `Content-Type` and
     ///     `Content-Transfer-Encoding` are rejected.
     public mutating func append(

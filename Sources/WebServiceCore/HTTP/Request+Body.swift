@@ -96,11 +96,11 @@ extension Request {
         /// request.
         ///
         /// - Parameters:
-        ///   - length: The number of bytes. `nil` if it is unknown, which requires a server that
-        ///     accepts chunked requests (RFC 9112, section 7.1). If it is 0, the closure is not
-        ///     called.
+        ///   - length: The number of bytes; `nil` if it is unknown, which requires a server that
+        ///     accepts chunked requests (RFC 9112, section 7.1). If the length is 0, the closure is
+        ///     not called.
         ///   - contentType: The media type. Defaults to `application/octet-stream`.
-        ///   - open: The closure that returns a new sequence of all bytes. It is called in the
+        ///   - open: A closure that returns a new sequence of all bytes. It is called in the
         ///     background once for each attempt, in a Swift task that is cancelled with the
         ///     attempt.
         public static func stream<Chunks: AsyncSequence & Sendable>(
@@ -192,8 +192,8 @@ extension Request {
 extension WebServiceError.Code {
     /// A request that must be sent again, but whose body can be read only once.
     ///
-    /// ``WebServiceError/response`` or ``WebServiceError/underlying`` is the result because of
-    /// which the request had to be sent again.
+    /// ``WebServiceError/response`` or ``WebServiceError/underlying`` is the response or error that
+    /// required the request to be sent again.
     public static let bodyNotReplayable = WebServiceError.Code("bodyNotReplayable")
 }
 

@@ -19,10 +19,10 @@ extension Request {
     /// | ``deadline`` | 10 min | 10 min for the head | 10 min for each head |
     /// | ``maximumResponseBytes`` | 100 MiB | none | none |
     ///
-    /// The limits of a service replace these defaults, but not the absence of a limit: its maximum
-    /// size does not apply to its streams and downloads, and its deadline only to their heads. A
-    /// maximum size or a deadline that is set on the request or the task of a stream or a download
-    /// applies to all of it.
+    /// The limits of a service replace these defaults, but not the absence of a limit: the
+    /// service's maximum size does not apply to its streams and downloads, and its deadline applies
+    /// only to their heads. A maximum size or a deadline that is set on the request or the task of
+    /// a stream or a download applies to all of it.
     ///
     /// Four of these options limit the duration of an exchange: ``connectTimeout`` limits
     /// connecting, ``timeout`` each wait for bytes, ``attemptTimeout`` one attempt, and
@@ -44,15 +44,15 @@ extension Request {
         /// to the target of a redirect. The library's clock measures its duration with every
         /// session, without the time that interceptors take. When the timeout expires, the attempt
         /// is cancelled and fails with `URLError.timedOut`, which ``RetryPolicy`` retries. Defaults
-        /// to `nil`: none.
+        /// to `nil`: no limit.
         public var attemptTimeout: Duration?
 
         /// The timeout for connecting, including name resolution and TLS.
         ///
-        /// Defaults to `nil`: the timeout of the session applies. When it expires, the task fails
-        /// with `URLError.cannotConnectToHost`; if the server does not respond, it fails with
-        /// `URLError.timedOut`. `CurlSession` enforces this timeout. Foundation does not report
-        /// when a connection is established, so its sessions ignore it.
+        /// Defaults to `nil`: the timeout of the session applies. When the timeout expires, the
+        /// task fails with `URLError.cannotConnectToHost`; if the server does not respond, the task
+        /// fails with `URLError.timedOut`. `CurlSession` enforces this timeout. Foundation does not
+        /// report when a connection is established, so its sessions ignore it.
         public var connectTimeout: Duration?
 
         /// The longest wait for an interim response before the body is sent.

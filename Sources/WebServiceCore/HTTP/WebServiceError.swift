@@ -128,7 +128,8 @@ public struct WebServiceError: Error, Sendable {
 extension WebServiceError: RedactedReflectable, LocalizedError {
     /// The code, the message, and the method and URL of the request, truncated to 1,000 bytes.
     ///
-    /// It is safe to log: it contains no user information, query, header value or body.
+    /// The description is safe to log: it contains no user information, query, header value or
+    /// body.
     public var description: String {
         let place = request.flatMap { $0.url == nil ? nil : " (\($0))" } ?? ""
         return "\(code): \(message)\(place)".cut(to: Self.maximumLength)

@@ -1,8 +1,8 @@
 /// The content of a Close frame: the reason why an endpoint closes a WebSocket connection (RFC
 /// 6455, section 5.5.1).
 ///
-/// It is the ``WebServiceError/underlying`` error if a connection was closed with a code that
-/// indicates an error.
+/// This value is the ``WebServiceError/underlying`` error if a connection was closed with a code
+/// that indicates an error.
 public struct WebSocketClosure: Error, Sendable, Hashable {
     /// The reason as a number.
     public var code: Code

@@ -15,9 +15,9 @@ extension ResponseBody {
 
     /// Returns the values of a body in the JSON Lines format: one JSON value per line.
     ///
-    /// Empty lines are skipped, and the separators of JSON text sequences (RFC 7464) are accepted.
-    /// For a line that cannot be decoded, the sequence throws ``WebServiceError/Code/decoding``
-    /// with the line number in its message.
+    /// Lines that are empty or contain only whitespace are skipped, and the separators of JSON text
+    /// sequences (RFC 7464) are accepted. For a line that cannot be decoded, the sequence throws
+    /// ``WebServiceError/Code/decoding`` with the line number in its message.
     ///
     /// - Parameters:
     ///   - type: The type of a value.

@@ -55,7 +55,7 @@ extension ResponseBody {
             try folder.move(temporary, to: name)
             return count
         } catch {
-            try? folder.remove(temporary)  // the file that remains does no harm
+            try? folder.remove(temporary)  // a remaining file is harmless
             throw error
         }
     }

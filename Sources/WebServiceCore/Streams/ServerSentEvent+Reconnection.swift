@@ -68,9 +68,9 @@ extension ServerSentEvent {
         /// other than `text/event-stream`, is an error.
         ///
         /// A header field cannot contain an ID that has more than
-        /// ``Request/maximumHeaderValueLength`` bytes, control characters, or spaces or tabs at its
-        /// ends. The last valid ID is sent instead, so events may be delivered twice, but none are
-        /// lost.
+        /// ``Request/maximumHeaderValueLength`` bytes, contains control characters, or begins or
+        /// ends with a space or a tab. The last valid ID is sent instead, so events may be
+        /// delivered twice, but none are lost.
         ///
         /// A request whose body can be read only once fails with
         /// ``WebServiceError/Code/bodyNotReplayable`` before it is sent.

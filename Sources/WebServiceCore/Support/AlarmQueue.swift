@@ -45,6 +45,8 @@ package struct AlarmQueue {
         return Token(slot: slot, generation: slots[slot].generation)
     }
 
+    /// Removes an entry.
+    ///
     /// - Returns: The target, to be released outside any lock; `nil` if the entry was already
     ///   removed.
     @discardableResult

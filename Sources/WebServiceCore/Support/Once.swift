@@ -43,6 +43,8 @@ package final class OnceFlag: Sendable {
 
     package var isSet: Bool { value.load(ordering: .acquiring) }
 
+    /// Sets the flag.
+    ///
     /// - Returns: Whether this call set the flag.
     package func set() -> Bool {
         !value.exchange(true, ordering: .acquiringAndReleasing)

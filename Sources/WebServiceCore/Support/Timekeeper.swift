@@ -12,7 +12,7 @@ package protocol Timekeeper: AnyObject, Sendable {
     /// Notifies `target` once, when the delay has passed, and retains it until then.
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm
 
-    /// Cancels an alarm. Has no effect on an alarm that has already fired.
+    /// Cancels an alarm, unless the alarm has already fired.
     func cancel(_ alarm: Alarm)
 
     /// Returns a random number from 0 to 1, for jitter.

@@ -11,7 +11,8 @@ public import FoundationNetworking
 /// one method. A session does not implement rules above the transport: retries, redirects,
 /// credentials and deadlines work identically over every session.
 ///
-/// A session that adds a header field to every request and forwards it to another session:
+/// The following session adds a header field to every request and passes the request to another
+/// session:
 /// ```swift
 /// struct TaggingSession: Session {
 ///     let inner: any Session

@@ -8,7 +8,7 @@ extension WebService {
     /// The header fields of the requests that the service creates. Defaults to none.
     ///
     /// They are sent to the origin of the base URL and to ``headerOrigins`` only. A request for an
-    /// absolute URL of another origin has none of them but `Accept`, `Accept-Encoding`,
+    /// absolute URL of another origin has none of them except `Accept`, `Accept-Encoding`,
     /// `Accept-Language` and `User-Agent`. The others are also removed when the URL of the request
     /// changes to another origin: by an interceptor, the delegate, a link to another page or a
     /// redirect.

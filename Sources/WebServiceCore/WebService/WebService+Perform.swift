@@ -81,8 +81,9 @@ extension ServiceCore {
     ///
     /// - Parameters:
     ///   - id: The identifier of the request (``observe(_:_:)``).
-    ///   - configure: Changes the requests of the endpoint; `nil` for no change.
-    ///   - deliver: Delivers the response to the task, and returns whether the task accepted it.
+    ///   - configure: A closure that changes the requests of the endpoint; `nil` for no change.
+    ///   - deliver: A closure that delivers the response to the task and returns whether the task
+    ///     accepted it.
     func begin(
         _ request: any ServiceRequest, id: UInt64, _ typed: TypedConfiguration, key: RequestKey?,
         duplicates: DuplicateMode, configure: (@Sendable (inout Request) -> Void)? = nil, task: SessionTask,

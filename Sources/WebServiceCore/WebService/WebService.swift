@@ -135,8 +135,8 @@ public final class WebService: Sendable {
     ///
     /// The date of a `SuspendingClock` or a `ContinuousClock` is that of the system, and a
     /// `TestClock` has its own date. The date of any other clock is the date at which the service
-    /// was created, plus the duration that has passed on the clock. Its `now` is read on any
-    /// thread.
+    /// was created, plus the duration that has passed on the clock. The clock's `now` is read on
+    /// any thread.
     public var clock: any Clock<Duration> { core.clock.standard }
 
     /// The session that sends the requests. Tasks read it when they are resumed. Defaults to
@@ -147,7 +147,7 @@ public final class WebService: Sendable {
     }
 
     /// The delegate, which is notified of requests, responses and failures. The service and its
-    /// tasks retain it only weakly. Tasks read it when they are resumed.
+    /// tasks have only weak references to it. Tasks read it when they are resumed.
     public var passthroughDelegate: (any ServicePassthroughDelegate)? {
         get { core.stages.delegateReference?.delegate }
         set { core.configure { $0.delegate = newValue.map(DelegateReference.init) } }
@@ -198,10 +198,10 @@ public final class WebService: Sendable {
 /// A service is a session, so that its delegate is notified of any request that is sent over it. No
 /// other stage of an exchange applies.
 extension WebService: Session {
-    /// The source of its session's responses.
+    /// The source of the responses of the service's session.
     public var responseSource: Response.Source { session.responseSource }
 
-    /// Returns whether its session may add credentials to a request.
+    /// Returns whether the service's session may add credentials to a request for a URL.
     public func addsCredentials(to url: URL) -> Bool { session.addsCredentials(to: url) }
 
     /// Returns a data task that sends the request over the service's session when it is resumed.

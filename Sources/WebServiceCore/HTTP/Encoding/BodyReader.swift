@@ -8,8 +8,9 @@ import Musl
 import Glibc
 #endif
 
-/// A reader of a ``BodySource``, from beginning to end, and again if the body must be resent. At
-/// most one file is open at a time; it is closed at the latest when the reader is deallocated.
+/// An object that reads a ``BodySource`` from beginning to end, and again if the body must be
+/// resent. At most one file is open at a time; it is closed at the latest when the reader is
+/// deallocated.
 package final class BodyReader {
     package let source: BodySource
     /// The offset of the next byte to read.

@@ -13,7 +13,8 @@ enum TemporaryFile {
     /// Writes a body to a new file in the folder for temporary files, in pieces, and maps it into
     /// memory.
     ///
-    /// - Parameter isWanted: Called before each piece. If it returns `false`, the function throws.
+    /// - Parameter isWanted: A closure that is called before each piece. If it returns `false`, the
+    ///   function throws.
     /// - Throws: ``WebServiceError/Code/encoding`` if the body cannot be read or the file cannot be
     ///   written.
     static func mapping(
