@@ -15,7 +15,7 @@ package struct ThreadSignal: Sendable {
         semaphore.wait()
     }
 
-    /// Waits for a signal, for a limited number of milliseconds.
+    /// Waits for a signal, for at most the given number of milliseconds.
     ///
     /// - Returns: Whether there was a signal within the limit.
     package func wait(milliseconds: Int) -> Bool {

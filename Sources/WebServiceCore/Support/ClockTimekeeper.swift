@@ -1,6 +1,6 @@
 import Foundation
 
-/// The clock of a service that is based on a Swift `Clock`.
+/// A service's clock that is based on a Swift `Clock`.
 ///
 /// One Swift task sleeps until the next alarm. A clock whose `sleep` throws or returns early only
 /// causes alarms to fire early.
