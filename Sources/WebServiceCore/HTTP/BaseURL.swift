@@ -10,14 +10,14 @@ import Glibc
 
 /// An http or https URL, validated, normalized and split into the parts needed for joining.
 ///
-/// The host is never extended by concatenation: what follows ``origin`` begins with `/` or `?`.
+/// Concatenation never extends the host, because ``origin`` is always followed by `/` or `?`.
 final class BaseURL: Sendable {
     /// The scheme, host and port in lower case, such as `https://api.example.com:8443`.
     ///
     /// There is no trailing slash.
     let origin: String
 
-    /// The normalized path, including trailing slashes; empty, or with a leading slash.
+    /// The normalized path, including trailing slashes. It is empty or begins with a slash.
     let path: String
 
     /// ``origin`` and ``path`` without trailing slashes: the prefix of every joined URL.
@@ -79,7 +79,7 @@ final class BaseURL: Sendable {
 
     /// Returns the host and port (RFC 3986, section 3.2) in lower case.
     ///
-    /// User information is rejected, because it would end up in logs.
+    /// User information is rejected, because logs would contain it.
     private static func checkedAuthority(_ authority: ArraySlice<UInt8>) throws(WebServiceError) -> String {
         if authority.contains(UInt8(ascii: "@")) {
             throw WebServiceError(
@@ -161,7 +161,7 @@ extension BaseURL {
     /// Returns whether parsers disagree on the host in the authority of a URL.
     ///
     /// Some parsers read `127.1` and `0x7f000001` as addresses (WHATWG URL, section 3.5), others as
-    /// names. Returns `false` for an authority that is malformed in another way.
+    /// names. Returns `false` for a malformed authority.
     static func hasAmbiguousHost(_ authority: ArraySlice<UInt8>) -> Bool {
         let host = try? asciiHost(splitPort(of: authority).host)  // a malformed authority is reported elsewhere
         return host.map(isAmbiguousNumber) ?? false

@@ -4,11 +4,11 @@ public import Foundation
 ///
 /// For a `JSONDecoder`, the library first checks that the body is nested no deeper than 512 levels.
 /// A custom decoder that calls a `JSONDecoder` must do the same on Linux, where that class traps on
-/// some deeper input.
+/// some input that is nested deeper.
 public protocol BodyDecoder: Sendable {
     /// Returns the decoded value.
     ///
-    /// - Throws: The reason for the failure.
+    /// - Throws: An error if the value cannot be decoded.
     func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value
 }
 

@@ -41,8 +41,8 @@ package struct CacheControl: Sendable {
         arguments[name]?.map { $0.map { Self.seconds($0) ?? 0 } ?? bare }.min()
     }
 
-    /// Returns the largest number of seconds of a directive, or `nil` if the directive is absent.
-    /// An invalid argument counts as infinity.
+    /// Returns the largest number of seconds of a directive, or `nil` if the directive is absent. A
+    /// missing or invalid argument counts as infinity.
     package func greatest(_ name: String) -> TimeInterval? {
         arguments[name]?.map { $0.flatMap(Self.seconds) ?? .infinity }.max()
     }

@@ -2,7 +2,7 @@ import Foundation
 
 /// The file name of a `Content-Disposition` field (RFC 6266).
 package enum ContentDisposition {
-    /// Returns the file name as sent, which may be any string.
+    /// Returns the file name as sent, without validation; `nil` if there is none.
     ///
     /// `filename*` takes precedence over `filename`, unless its charset is neither UTF-8 nor
     /// ISO-8859-1 or its value is malformed (RFC 8187, section 3.2.1). If a parameter is repeated,

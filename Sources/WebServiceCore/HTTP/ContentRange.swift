@@ -1,4 +1,4 @@
-/// The value of a `Content-Range` field in bytes (RFC 9110, section 14.4).
+/// The value of a `Content-Range` field whose unit is bytes (RFC 9110, section 14.4).
 package enum ContentRange: Sendable, Equatable {
     /// The positions of the first and the last byte, and the length of the whole representation;
     /// `nil` if it is unknown.
@@ -6,9 +6,11 @@ package enum ContentRange: Sendable, Equatable {
     /// The length of a representation that has none of the requested bytes.
     case unsatisfied(total: Int64)
 
-    /// - Returns: `nil` for any other unit, for a range that ends before it begins or exceeds the
-    ///   representation, for numbers above 2⁶³ − 1, and for anything that the grammar does not
-    ///   allow.
+    /// Parses the value of a field.
+    ///
+    /// - Returns: `nil` for a unit other than bytes, for a range that ends before it begins or
+    ///   exceeds the representation, for numbers above 2⁶³ − 1, and for anything that the grammar
+    ///   does not allow.
     package init?(_ value: String) {
         let parts = ASCII.trimmed(value.utf8).split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
         guard parts.count == 2, let unit = parts.first, let range = parts.last,

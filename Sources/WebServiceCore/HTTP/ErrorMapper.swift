@@ -17,7 +17,7 @@ import FoundationNetworking
 public protocol ErrorMapper: Sendable {
     /// Returns the error for a response, or `nil` if the response is not mapped.
     ///
-    /// Called in the background, concurrently for several exchanges.
+    /// This method is called in the background, concurrently for several exchanges.
     func error(for response: Response) -> (any Error)?
 }
 
@@ -32,7 +32,7 @@ private struct ClosureErrorMapper: ErrorMapper {
 
 /// The static functions of ``ErrorMapper`` that return `some ErrorMapper` are members of `Never`.
 extension Never: ErrorMapper {
-    /// Never called, because `Never` has no instances.
+    /// This method is never called, because `Never` has no instances.
     public func error(for response: Response) -> (any Error)? { switch self {} }
 }
 
@@ -63,10 +63,10 @@ extension ErrorMapper where Self == Never {
 }
 
 extension URLError {
-    /// A Boolean value that indicates whether the connection failed, so a retry may succeed.
+    /// A Boolean value that indicates whether the error is a failure of the connection.
     ///
     /// `true` if the device is offline, the host cannot be resolved or reached, the connection was
-    /// lost, or the request timed out. No response was received.
+    /// lost, or the request timed out. No complete response was received, and a retry may succeed.
     public var isConnectionFailure: Bool {
         switch code {
         case .notConnectedToInternet, .networkConnectionLost, .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed,

@@ -2,16 +2,17 @@ import Foundation
 
 extension Headers {
     /// The header fields that describe the program: `User-Agent`, and `Accept-Language` if the
-    /// languages of the user are known.
+    /// user's languages are known.
     ///
     /// ```
     /// User-Agent: BrewApp/2.1 (com.example.brew; build 7; iOS 26.1) WebService
     /// Accept-Language: de-DE, en-GB;q=0.9
     /// ```
-    /// ``FoundationSession/defaultConfiguration`` and `CurlSession` send them with each request
-    /// that does not have the field. Name, version, identifier and build are those of the main
-    /// bundle; without one, the name is that of the process, and the other parts are omitted. Each
-    /// character that the field does not allow is sent as `-`. There are at most six languages.
+    /// ``FoundationSession/defaultConfiguration`` and `CurlSession` send each of these fields with
+    /// every request that does not set it. Name, version, identifier and build are those of the
+    /// main bundle; without one, the name is that of the process, and the other parts are omitted.
+    /// Each character that the field does not allow is sent as `-`. There are at most six
+    /// languages.
     ///
     /// The values are computed once per process.
     public static let program = Headers(
@@ -52,7 +53,7 @@ extension Headers {
     #endif
 
     /// Returns at most 64 characters, with `-` in place of those that are not allowed; `nil` if
-    /// none is.
+    /// none of them is allowed.
     private static func part(_ text: String, _ isAllowed: (UInt8) -> Bool) -> String? {
         let bytes = text.unicodeScalars.prefix(64).map { scalar in
             UInt8(exactly: scalar.value).flatMap { isAllowed($0) ? $0 : nil } ?? UInt8(ascii: "-")

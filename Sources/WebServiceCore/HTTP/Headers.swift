@@ -63,7 +63,7 @@ public struct Headers: Sendable, Hashable {
         }
     }
 
-    /// The values of a field with a well-known name; see ``subscript(_:)-(String)``.
+    /// The values of a field, joined with `", "`; see ``subscript(_:)-(String)``.
     public subscript(name: Name) -> String? {
         get { self[name.rawValue] }
         set { self[name.rawValue] = newValue }
@@ -74,7 +74,7 @@ public struct Headers: Sendable, Hashable {
         fields.append(Field(name: name.rawValue, value: value))
     }
 
-    /// Returns the fields, followed by the other fields whose names are not among them.
+    /// Returns these fields, followed by those of `others` whose names are not among them.
     package func adding(_ others: Headers) -> Headers {
         guard !isEmpty else { return others }
         let names = Set(fields.lazy.map { Name($0.name) })
@@ -168,7 +168,7 @@ extension Headers {
         public static let authorization = Name("Authorization")
         /// `Cache-Control`
         public static let cacheControl = Name("Cache-Control")
-        /// `Content-Length`: readable on responses; set by the transport on requests.
+        /// `Content-Length`, which only the transport may set on a request.
         public static let contentLength = Name("Content-Length")
         /// `Content-Type`
         public static let contentType = Name("Content-Type")
@@ -216,12 +216,12 @@ extension Headers {
         self.init(dictionary.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
     }
 
-    /// The number of fields; a field that is repeated counts each time.
+    /// The number of fields. A repeated field counts each time.
     public var count: Int { fields.count }
 
-    /// Removes every field of a name.
+    /// Removes all fields with the given name.
     ///
-    /// - Returns: The values of the fields, in order.
+    /// - Returns: The values of the removed fields, in order.
     @discardableResult
     public mutating func remove(_ name: Name) -> [String] {
         let values = values(for: name)

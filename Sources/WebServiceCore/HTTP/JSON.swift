@@ -16,7 +16,7 @@ package enum JSON {
         try JSONParser.value(from: data).foundationValue
     }
 
-    /// Decodes a value, from JSON unless the decoder is for another format.
+    /// Returns a value decoded from data, which is JSON unless the decoder is for another format.
     ///
     /// - Throws: `DecodingError.dataCorrupted` if the decoder is a `JSONDecoder` and the JSON text
     ///   has more than 512 levels, otherwise the error of the decoder.
@@ -42,7 +42,7 @@ package enum JSON {
 
     /// Decodes a value from an element of a body.
     ///
-    /// - Parameter element: The name of the element, for the message of an error.
+    /// - Parameter element: The name of the element, for error messages.
     /// - Throws: ``WebServiceError/Code/decoding`` with the bytes of the element.
     static func decode<Value: Decodable>(
         _ type: Value.Type, from data: Data, of element: String, using decoder: any BodyDecoder
@@ -68,8 +68,8 @@ package enum JSON {
 
     /// Returns whether JSON can represent an object of at most ``maximumDepth`` levels.
     ///
-    /// `JSONSerialization.isValidJSONObject` checks only single values, each inside the array that
-    /// it requires: on Linux, it rejects 512 levels and takes 0.6 s for 511.
+    /// Only single values are passed to `JSONSerialization.isValidJSONObject`, each in the array
+    /// that it requires: on Linux, it rejects 512 levels and takes 0.6 s for 511.
     static func isValid(_ value: Any) -> Bool {
         switch value {
         case is String: true

@@ -3,8 +3,8 @@ import Foundation
 /// A JSON parser (RFC 8259) that reads 64-bit integers exactly.
 ///
 /// `JSONSerialization` on Linux reads integers beyond 64 bits, and numbers with more than 17
-/// digits, as decimal numbers that convert to other values. Like Foundation's parsers, it accepts
-/// UTF-16 and UTF-32, and a comma after the last element of an array or an object.
+/// digits, as decimal numbers that convert to other values. Like Foundation's parsers, this parser
+/// accepts UTF-16 and UTF-32, and a comma after the last element of an array or an object.
 struct JSONParser: ~Copyable {
     private let bytes: UnsafeBufferPointer<UInt8>
     private var index = 0
@@ -25,7 +25,7 @@ struct JSONParser: ~Copyable {
         self.bytes = bytes
     }
 
-    /// Returns a JSON text in UTF-8.
+    /// Returns a JSON text converted to UTF-8.
     ///
     /// - Throws: `DecodingError.dataCorrupted` for a text that is not Unicode.
     static func utf8(_ data: Data) throws(DecodingError) -> Data {
@@ -37,8 +37,8 @@ struct JSONParser: ~Copyable {
         return Data(text.utf8)
     }
 
-    /// Returns the encoding of a text by its byte order mark or the zeros between ASCII characters
-    /// (RFC 4627, section 3); `nil` for UTF-8.
+    /// Returns the encoding that the byte order mark of a text or the zeros between its ASCII
+    /// characters indicate (RFC 4627, section 3); `nil` for UTF-8.
     private static func encoding(of data: Data) -> String.Encoding? {
         let start = Array(data.prefix(4))
         if start == [0xFF, 0xFE, 0, 0] || start == [0, 0, 0xFE, 0xFF] { return .utf32 }
@@ -69,7 +69,7 @@ struct JSONParser: ~Copyable {
         return value
     }
 
-    /// Returns the next byte that is not a space, without reading it.
+    /// Returns the next byte that is not whitespace, without consuming it.
     private mutating func next() -> UInt8? {
         while index < bytes.count {
             switch bytes[index] {
@@ -197,7 +197,7 @@ struct JSONParser: ~Copyable {
         return try text(bytes[start..<(index - 1)])
     }
 
-    /// Reads the rest of a string, from an escape sequence on.
+    /// Reads the rest of a string, beginning with its first escape sequence.
     private mutating func escapedString(from start: Int) throws(DecodingError) -> String {
         var characters = Array(bytes[start..<index])
         while index < bytes.count, bytes[index] >= 0x20 {

@@ -20,14 +20,16 @@ extension JSONValue: ExpressibleByNilLiteral, ExpressibleByBooleanLiteral, Expre
     /// Creates an array.
     public init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
 
-    /// Creates an object. Of repeated names, the last one remains.
+    /// Creates an object. If a name is repeated, the last value remains.
     public init(dictionaryLiteral elements: (String, JSONValue)...) {
         self = .object(Dictionary(elements) { $1 })
     }
 }
 
 extension JSONValue: Encodable {
-    /// Encodes the value. A number that JSON cannot represent is an error of the encoder.
+    /// Encodes the value.
+    ///
+    /// - Throws: The error of the encoder, for example for a number that JSON cannot represent.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         switch self {

@@ -7,13 +7,13 @@ import Foundation
 /// let name = json["brewers"]?[0]?["name"]?.string
 /// let id = json["brewers"]?[0]?["id"]?.int
 /// ```
-/// Integers of 64 bits are exact. Numbers are equal if their values are, so ``integer(_:)`` with 1
+/// Integers of 64 bits are exact. Numbers with the same value are equal, so ``integer(_:)`` with 1
 /// equals ``double(_:)`` with 1.
 ///
-/// Decoded as a whole, by `json()` or `decode(JSONValue.self)`, it has at most 512 levels of arrays
-/// and objects. Within another type it has at most 64, including those of the other type: there,
-/// decoding tries one type after another, and on Linux each failed attempt takes time proportional
-/// to the square of the depth.
+/// A value that `json()` or `decode(JSONValue.self)` decodes as a whole has at most 512 levels of
+/// arrays and objects. A value within another type has at most 64, including those of the other
+/// type: its decoding tries one type after another, and on Linux each failed attempt takes time
+/// proportional to the square of the depth.
 public enum JSONValue: Sendable {
     /// `null`
     case null
@@ -23,8 +23,8 @@ public enum JSONValue: Sendable {
     case integer(Int64)
     /// An integer too large for `Int64`.
     case unsigned(UInt64)
-    /// Any other number: with a fraction or an exponent, or an integer of more than 64 bits,
-    /// rounded to the nearest `Double`.
+    /// Any other number, rounded to the nearest `Double`: one with a fraction or an exponent, or an
+    /// integer of more than 64 bits.
     ///
     /// Parsing a number beyond the range of `Double`, such as `1e400`, fails.
     case double(Double)
@@ -50,13 +50,15 @@ public enum JSONValue: Sendable {
     public var string: String? { if case .string(let value) = self { value } else { nil } }
     /// The number if it is exactly an `Int`; `nil` for any other value.
     ///
-    /// A ``double(_:)`` beyond 2⁵³ may be rounded, so it is `nil` as well.
+    /// This is also `nil` for a ``double(_:)`` of 2⁵³ or more, because it may have been rounded.
     public var int: Int? { whole() }
     /// The number if it is exactly a `UInt64`; `nil` for any other value.
     ///
-    /// A ``double(_:)`` beyond 2⁵³ may be rounded, so it is `nil` as well.
+    /// This is also `nil` for a ``double(_:)`` of 2⁵³ or more, because it may have been rounded.
     public var uint64: UInt64? { whole() }
-    /// The number, or the nearest `Double` of an integer beyond 2⁵³; `nil` for any other value.
+    /// The number as a `Double`; `nil` for any other value.
+    ///
+    /// An integer beyond 2⁵³ is rounded to the nearest `Double`.
     public var double: Double? {
         switch self {
         case .integer(let value): Double(value)
@@ -147,7 +149,7 @@ extension JSONValue: Decodable {
     /// The maximum depth within another type, including the levels of that type.
     private static let maximumDepth = 64
 
-    /// Decodes from any decoder, so that the value can be part of other types.
+    /// Creates a value from a decoder, so that other types can contain it.
     ///
     /// - Throws: `DecodingError.dataCorrupted` for more than 64 levels of arrays and objects;
     ///   otherwise the error of the decoder.
@@ -176,7 +178,8 @@ extension JSONValue: Decodable {
             }
         }
     }
-    /// Returns the integer that a decoder read as a `Double`, which may be rounded.
+    /// Returns the exact integer for a number that a decoder has read as a `Double`; `nil` if the
+    /// number is not an integer of 64 bits.
     private static func integer(in container: any SingleValueDecodingContainer, near value: Double) -> JSONValue? {
         let integer: JSONValue
         if let value = try? container.decode(Int64.self) {  // a failure only rules out this type

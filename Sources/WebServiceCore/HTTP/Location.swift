@@ -3,7 +3,7 @@ import Foundation
 extension Request {
     /// The target of a request as specified by the caller.
     ///
-    /// It is resolved and checked when the request is encoded, in one pass over the bytes.
+    /// The target is resolved and checked when the request is encoded, in one pass over the bytes.
     enum Location: Sendable {
         /// An absolute http or https URL.
         case absolute(String)
@@ -13,7 +13,7 @@ extension Request {
         case path(String, Parameters?, below: BaseURL?)
         indirect case invalid(WebServiceError)
 
-        /// The whole URL, at the cost of a copy, if no part of it must be processed; otherwise
+        /// The whole URL if it can be composed by copying, without processing any part; otherwise
         /// `nil`.
         var plainText: String? {
             guard case .path(let path, nil, below: let base?) = self, base.query == nil, PathJoin.isPlain(path) else {

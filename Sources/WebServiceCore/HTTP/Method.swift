@@ -2,13 +2,13 @@ extension Request {
     /// The method of a request (RFC 9110, section 9): an open set with enum-like syntax.
     ///
     /// Methods are case-sensitive. The names of the standard methods are converted to upper case,
-    /// as transports do; any other token is sent unchanged. A method that is not a token fails with
-    /// ``WebServiceError/Code/invalidMethod`` when the request is encoded.
+    /// as transports do; any other token is sent unchanged. Encoding a request whose method is not
+    /// a token throws ``WebServiceError/Code/invalidMethod``.
     public struct Method: RawRepresentable, Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
         /// The method as it is sent.
         public let rawValue: String
 
-        /// Creates a method with any name. It is validated when the request is encoded.
+        /// Creates a method with any name, which is validated when the request is encoded.
         public init(rawValue: String) {
             self.rawValue = Self.standard.first { $0.equalsIgnoringASCIICase(rawValue) } ?? rawValue
         }

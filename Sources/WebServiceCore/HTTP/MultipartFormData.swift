@@ -28,8 +28,8 @@ public import Foundation
 /// changed since the request was encoded, the exchange fails with the same error, and the server
 /// never receives a complete request.
 ///
-/// The boundary consists of 128 random bits that are generated when the form is created. Copies
-/// share it: if the same request is sent again, the same bytes are sent.
+/// The boundary contains 128 random bits that are generated when the form is created. Copies of the
+/// form share the boundary, so a request that is sent again consists of the same bytes.
 public struct MultipartFormData: Sendable {
     struct Part: Sendable {
         enum Content: Sendable {
@@ -70,8 +70,8 @@ public struct MultipartFormData: Sendable {
 
     /// The media type of the body, with the boundary as its parameter.
     ///
-    /// A request with this body has this media type unless its `Content-Type` header field is set;
-    /// the value set there must contain the boundary.
+    /// A request with this body has this media type unless its `Content-Type` header field is set.
+    /// The value of that field must contain the boundary.
     public var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
     /// Appends text, which is sent in UTF-8.
@@ -123,16 +123,16 @@ public struct MultipartFormData: Sendable {
     /// form.append(.stream(length: nil) { sensor.readings() }, name: "log", fileName: "log.csv")
     /// ```
     /// A sequence follows the rules of ``Request/Body/stream(length:contentType:_:)``: over
-    /// `CurlSession`, at most 128 KiB and one element are buffered. If it fails, or produces more
-    /// or fewer bytes than its length, the request fails and the server receives no complete
-    /// request. With a sequence of unknown length, the request is chunked. With one that can be
-    /// iterated only once, the form is not replayable.
+    /// `CurlSession`, at most 128 KiB and one element are buffered. If the sequence fails, or
+    /// produces more or fewer bytes than its length, the request fails and the server receives no
+    /// complete request. With a sequence of unknown length, the request is chunked. With one that
+    /// can be iterated only once, the form is not replayable.
     ///
     /// - Parameters:
     ///   - body: The content. A form, a ``MultipartFormData`` and a closure that provides a whole
     ///     body cannot be parts.
     ///   - name: The name of the part.
-    ///   - fileName: The file name. Defaults to none, even for a file.
+    ///   - fileName: The file name. Defaults to `nil`: no file name, even for a file.
     ///   - headers: Additional header fields of the part. `Content-Disposition`, `Content-Type` and
     ///     `Content-Transfer-Encoding` are rejected.
     public mutating func append(

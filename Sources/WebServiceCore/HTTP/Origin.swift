@@ -2,7 +2,7 @@ public import Foundation
 
 /// The origin of an http or https URL: scheme, host and port (RFC 6454, section 4).
 ///
-/// Data that belongs to one origin, such as a credential, is not passed to another.
+/// Data that belongs to one origin, such as a credential, is not sent to another.
 ///
 /// ```swift
 /// Origin("https://API.example.com:443/v1") == Origin("https://api.example.com")  // true
@@ -12,9 +12,9 @@ public import Foundation
 /// scheme, 80 or 443; names are in lower case, international names in their ASCII form (UTS 46),
 /// and IPv6 addresses in their canonical form (RFC 5952). No other hosts are equal: a host does not
 /// match its subdomains, `example.com.` with a trailing dot differs from `example.com`, and the
-/// IPv6 address `[::ffff:127.0.0.1]` from `127.0.0.1`. A host that ends in a number is an IPv4
-/// address of four decimal numbers; `127.1` and `0x7f000001` have no origin, because parsers
-/// disagree on the host.
+/// IPv6 address `[::ffff:127.0.0.1]` differs from `127.0.0.1`. A host that ends in a number must be
+/// an IPv4 address of four decimal numbers: URLs with the hosts `127.1` and `0x7f000001` have no
+/// origin, because parsers interpret these hosts differently.
 public struct Origin: Sendable, Hashable {
     /// `http` or `https`.
     public let scheme: String

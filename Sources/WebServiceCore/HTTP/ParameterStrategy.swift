@@ -88,10 +88,11 @@ public struct ParameterStrategy: Sendable {
         case secondsSince1970
         /// Whole milliseconds since 1970.
         case millisecondsSince1970
-        /// A custom string.
+        /// The string that a closure returns.
         case custom(@Sendable (Date) -> String)
 
-        /// Returns the string for a date, or `nil` for one without a representation, such as NaN.
+        /// Returns the string for a date, or `nil` for a date without a representation, such as
+        /// NaN.
         func text(of date: Date) -> String? {
             let seconds = date.timeIntervalSince1970
             let millis = (seconds * 1000).rounded()

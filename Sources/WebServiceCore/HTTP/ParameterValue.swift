@@ -39,7 +39,7 @@ public enum ParameterValue: Sendable, Hashable {
         self.init(any: value, depth: 0)
     }
 
-    /// Values nested too deeply to be encoded are replaced with ``null``.
+    /// Creates a value, in which values nested too deeply to be encoded become ``null``.
     ///
     /// The replacement protects the stack in this initializer. Encoding the value still fails.
     init(any value: Any?, depth: Int) {
@@ -64,8 +64,8 @@ public enum ParameterValue: Sendable, Hashable {
             self = .object(Parameters(value, depth: depth + 1))
         case let value as [Any]:
             self = .array(value.map { ParameterValue(any: $0, depth: depth + 1) })
-        // After the arrays: a cast to a class first converts them and all their elements to
-        // objects.
+        // Arrays are handled above, because a cast to a class first converts them and all their
+        // elements to objects.
         case let value as NSNumber:
             self = ParameterValue(number: value)
         case is NSNull:
@@ -98,8 +98,8 @@ public enum ParameterValue: Sendable, Hashable {
 }
 
 extension ParameterValue {
-    /// Creates an integer or a floating-point number if the value is exactly one, otherwise a
-    /// string of the digits.
+    /// Creates an integer or a floating-point number if it represents the value exactly, otherwise
+    /// a string of the digits.
     private init(decimal: Decimal) {
         let digits = decimal.description
         if let value = Int64(digits) {
@@ -167,7 +167,7 @@ extension ParameterValue: ExpressibleByStringLiteral, ExpressibleByIntegerLitera
 ///
 /// Strings, numbers, `Bool`, `Date`, `URL`, `UUID`, and optionals, arrays and dictionaries of these
 /// conform. A custom type conforms by returning its ``parameterValue``; a `RawRepresentable` type
-/// needs only the declaration.
+/// needs only to declare the conformance.
 public protocol ParameterConvertible: Sendable {
     /// The parameter value that represents this value.
     var parameterValue: ParameterValue { get }

@@ -18,7 +18,7 @@ struct PathJoin {
 
     /// Writes the joined path.
     ///
-    /// An empty path yields the base unchanged. Any other path is joined with exactly one slash.
+    /// An empty path leaves the base unchanged. Any other path is joined with exactly one slash.
     func write(below base: String, into writer: inout ByteWriter) throws(WebServiceError) {
         if path.isEmpty {
             try checkUsed([])

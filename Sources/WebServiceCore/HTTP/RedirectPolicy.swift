@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The handling of redirects (RFC 9110, section 15.4). The rules are the same for every session.
+/// A policy for redirects (RFC 9110, section 15.4), whose rules are the same for every session.
 ///
 /// | status | method and body of the next request |
 /// | --- | --- |
@@ -91,7 +91,7 @@ extension RedirectPolicy {
     /// `Exchange` applies it and sends the next request.
     ///
     /// - Parameters:
-    ///   - request: The request as sent on this hop.
+    ///   - request: The request, as sent, that received the response.
     ///   - url: The absolute URL of that request.
     ///   - locations: The values of `Location`; one value may contain several joined by a comma and
     ///     a space.

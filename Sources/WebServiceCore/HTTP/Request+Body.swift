@@ -7,8 +7,8 @@ extension Request {
     /// service.PUT("/videos/7").setBody(.file(url, contentType: "video/mp4"))
     /// service.POST("/log").setBody(.stream(length: nil, contentType: "text/plain") { lines() })
     /// ```
-    /// A body is replayable if it can be sent again: by a retry, by a redirect with status 307 or
-    /// 308, and after a credential refresh. Only ``stream(_:length:contentType:)`` and a
+    /// A body is replayable if it can be sent again: by a retry, by a redirect that preserves it,
+    /// and after a credential refresh. Only ``stream(_:length:contentType:)`` and a
     /// ``MultipartFormData`` with such a part are not replayable.
     public struct Body: Sendable {
         package enum Content: Sendable {
@@ -41,7 +41,7 @@ extension Request {
             Body(.data(data, contentType: contentType))
         }
 
-        /// Returns a body of a value, which is encoded immediately.
+        /// Returns a JSON body of a value, which is encoded immediately.
         ///
         /// If the value cannot be encoded, sending the request fails with
         /// ``WebServiceError/Code/encoding``.
@@ -67,13 +67,13 @@ extension Request {
             Body(.multipart(form))
         }
 
-        /// Returns a body of the content of a file.
+        /// Returns a body that consists of the content of a file.
         ///
-        /// The status of the file is read when the request is encoded, and its content while it is
-        /// sent, again for each attempt. The request fails with ``WebServiceError/Code/encoding``
-        /// if the file cannot be read, is not a regular file, or changes before the last byte is
-        /// read; the server then receives no complete request. See ``Request/multipart`` for the
-        /// memory that each session uses.
+        /// The file's status is read when the request is encoded, and its content while the request
+        /// is sent, again for each attempt. The request fails with
+        /// ``WebServiceError/Code/encoding`` if the file cannot be read, is not a regular file, or
+        /// changes before the last byte is read; the server then receives no complete request. See
+        /// ``Request/multipart`` for the memory that each session uses.
         ///
         /// - Parameters:
         ///   - url: The URL of the file, with an absolute path.
@@ -87,20 +87,22 @@ extension Request {
         /// `CurlSession` sends the bytes while the sequence produces them: at most 128 KiB and one
         /// element are buffered. The idle timeout does not run while the sequence is awaited. A
         /// complete response or the end of the connection stops the sequence at any time. All other
-        /// sessions send the request when the sequence has ended; more than 1 MiB is stored in an
-        /// unlinked temporary file in the meantime.
+        /// sessions send the request after the sequence has ended. Until then, a body of more than
+        /// 1 MiB is stored in an unlinked temporary file.
         ///
-        /// An error of the sequence is the error of the request. If the sequence produces more or
-        /// fewer bytes than `length`, the request fails with ``WebServiceError/Code/encoding``. In
-        /// both cases, the server receives no complete request.
+        /// If the sequence throws an error, the request fails with that error. If the sequence
+        /// produces more or fewer bytes than `length`, the request fails with
+        /// ``WebServiceError/Code/encoding``. In both cases, the server receives no complete
+        /// request.
         ///
         /// - Parameters:
-        ///   - length: The number of bytes. `nil` if it is unknown, which requires a server that
-        ///     accepts chunked requests (RFC 9112, section 7.1). If it is 0, the closure is not
-        ///     called.
+        ///   - length: The number of bytes; `nil` if it is unknown, which requires a server that
+        ///     accepts chunked requests (RFC 9112, section 7.1). If the length is 0, the closure is
+        ///     not called.
         ///   - contentType: The media type. Defaults to `application/octet-stream`.
-        ///   - open: Returns a new sequence of the bytes from the beginning. Called in the
-        ///     background once for each attempt, in a Swift task that is cancelled with the attempt.
+        ///   - open: A closure that returns a new sequence of all bytes. It is called in the
+        ///     background once for each attempt, in a Swift task that is cancelled with the
+        ///     attempt.
         public static func stream<Chunks: AsyncSequence & Sendable>(
             length: Int64?, contentType: String? = nil, _ open: @escaping @Sendable () async throws -> Chunks
         ) -> Body where Chunks.Element == Data {
@@ -191,7 +193,7 @@ extension WebServiceError.Code {
     /// A request that must be sent again, but whose body can be read only once.
     ///
     /// ``WebServiceError/response`` or ``WebServiceError/underlying`` is the response or error that
-    /// caused it.
+    /// required the request to be sent again.
     public static let bodyNotReplayable = WebServiceError.Code("bodyNotReplayable")
 }
 

@@ -3,9 +3,9 @@ public import Foundation
 extension Request {
     /// The body as bytes.
     ///
-    /// `nil` if there is no body, or if it is not given as bytes: a form, parts, a file, a stream
-    /// or a provider. Bytes set here are sent as `application/octet-stream` unless a `Content-Type`
-    /// is set or ``parameterEncoding`` is `json`.
+    /// `nil` if there is no body, or if it is a form, parts, a file, a stream or a provider. Bytes
+    /// set here are sent as `application/octet-stream` unless a `Content-Type` is set or
+    /// ``parameterEncoding`` is `json`.
     public var body: Data? {
         get {
             guard case .data(let data, _) = content.content else { return nil }
@@ -35,8 +35,8 @@ extension Request {
     /// without its length. For them, the body is first written to a file in the folder for
     /// temporary files, in the background and also in pieces. The file is accessible only to the
     /// user (0600), is unlinked immediately, and is mapped into memory; Foundation on Linux then
-    /// copies all of it into memory. Foundation's task is created only then: invalidating a
-    /// `URLSession` before such a task is complete may terminate the process.
+    /// copies all of it into memory. Foundation's task is created only after that, so invalidating
+    /// a `URLSession` before such a task is complete may terminate the process.
     public var multipart: MultipartFormData? {
         get {
             guard case .multipart(let form) = content.content else { return nil }
@@ -100,7 +100,8 @@ extension Request {
         return request
     }
 
-    /// Runs a step that sets the body. Its error is stored and thrown when the request is encoded.
+    /// Runs a closure that sets the body. An error of the closure is thrown when the request is
+    /// encoded.
     mutating func keepingError(_ step: (inout Request) throws -> Void) {
         do {
             try step(&self)
@@ -139,6 +140,8 @@ extension Request {
 /// A type that encodes `Encodable` values as the bytes of a body.
 public protocol BodyEncoder {
     /// Returns the encoded value.
+    ///
+    /// - Throws: An error if the value cannot be encoded.
     func encode(_ value: some Encodable) throws -> Data
 }
 

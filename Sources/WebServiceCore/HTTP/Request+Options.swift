@@ -19,9 +19,10 @@ extension Request {
     /// | ``deadline`` | 10 min | 10 min for the head | 10 min for each head |
     /// | ``maximumResponseBytes`` | 100 MiB | none | none |
     ///
-    /// The limits of a service replace these defaults, but not the absence of a limit: its maximum
-    /// size does not apply to its streams and downloads, and its deadline only to their heads. If
-    /// they are set on the request or the task of a stream or a download, both apply to the whole.
+    /// The limits of a service replace these defaults, but not the absence of a limit: the
+    /// service's maximum size does not apply to its streams and downloads, and its deadline applies
+    /// only to their heads. A maximum size or a deadline that is set on the request or the task of
+    /// a stream or a download applies to all of it.
     ///
     /// Four of these options limit the duration of an exchange: ``connectTimeout`` limits
     /// connecting, ``timeout`` each wait for bytes, ``attemptTimeout`` one attempt, and
@@ -32,8 +33,8 @@ extension Request {
         /// The idle timeout: the longest time that the transport waits for the next bytes.
         ///
         /// The session measures it, and each byte restarts it, so it does not limit the duration of
-        /// a response; see ``attemptTimeout``. The task fails with `URLError.timedOut` when it
-        /// expires. Defaults to `nil`: 60 seconds, as in Foundation.
+        /// a response; see ``attemptTimeout``. When the timeout expires, the task fails with
+        /// `URLError.timedOut`. Defaults to `nil`: 60 seconds, as in Foundation.
         public var timeout: Duration?
 
         /// The longest duration of one attempt, until the end of its response or the head of a
@@ -43,15 +44,15 @@ extension Request {
         /// to the target of a redirect. The library's clock measures its duration with every
         /// session, without the time that interceptors take. When the timeout expires, the attempt
         /// is cancelled and fails with `URLError.timedOut`, which ``RetryPolicy`` retries. Defaults
-        /// to `nil`: none.
+        /// to `nil`: no limit.
         public var attemptTimeout: Duration?
 
         /// The timeout for connecting, including name resolution and TLS.
         ///
-        /// Defaults to `nil`: the timeout of the session applies. The task fails with
-        /// `URLError.cannotConnectToHost` when it expires, unlike a task whose server does not
-        /// respond. `CurlSession` enforces this timeout. Foundation does not report when a
-        /// connection is established, so its sessions ignore it.
+        /// Defaults to `nil`: the timeout of the session applies. When the timeout expires, the
+        /// task fails with `URLError.cannotConnectToHost`; if the server does not respond, the task
+        /// fails with `URLError.timedOut`. `CurlSession` enforces this timeout. Foundation does not
+        /// report when a connection is established, so its sessions ignore it.
         public var connectTimeout: Duration?
 
         /// The longest wait for an interim response before the body is sent.
@@ -60,8 +61,8 @@ extension Request {
         /// request over HTTP/1.1 with the header field `Expect: 100-continue` (RFC 9110, section
         /// 10.1.1). It sends the body after a response with status 100, or when the duration has
         /// elapsed. A final response ends the request without its body. After a response with
-        /// status 417, the request is sent again without the field. Has no effect on requests
-        /// without a body or in other sessions.
+        /// status 417, the request is sent again without the field. The option has no effect on
+        /// requests without a body or with other sessions.
         public var expectsContinue: Duration?
 
         /// A Boolean value that indicates whether the body is compressed with gzip.
@@ -70,17 +71,17 @@ extension Request {
         /// which the server must support. Bytes in memory are compressed when the request is
         /// encoded. Files and streams are compressed while they are sent, with an unknown length,
         /// and each element of a stream can be decoded when it arrives. Without zlib, the request
-        /// fails with ``WebServiceError/Code/encoding``. Has no effect for an empty body, for an
-        /// input stream of Foundation, and if the request has a header field `Content-Encoding`.
+        /// fails with ``WebServiceError/Code/encoding``. The option has no effect on an empty body
+        /// or a Foundation input stream, or if the request has a header field `Content-Encoding`.
         /// Defaults to `false`.
         public var compressesBody = false
 
         /// The deadline: the longest duration of the whole exchange, with all its attempts.
         ///
         /// The library's clock measures it from `resume()` to the last byte, including retries and
-        /// redirects, regardless of the transport. The task fails with
-        /// ``WebServiceError/Code/deadline`` when it passes. Defaults to `nil`: 10 minutes, and
-        /// none for downloads and the bodies of streams.
+        /// redirects, regardless of the transport. When the deadline passes, the task fails with
+        /// ``WebServiceError/Code/deadline``. Defaults to `nil`: 10 minutes, and none for downloads
+        /// and the bodies of streams.
         public var deadline: Duration?
 
         /// The maximum size of the response body in bytes, after decompression.
@@ -92,8 +93,8 @@ extension Request {
 
         /// A Boolean value that indicates whether the request sends and stores cookies.
         ///
-        /// It has an effect only if the service has a ``WebService/cookieJar`` or the session
-        /// handles cookies. Defaults to `true`.
+        /// The option has an effect only if the service has a ``WebService/cookieJar`` or the
+        /// session handles cookies. Defaults to `true`.
         public var shouldHandleCookies = true
 
         /// The priority of the request among those of its session, as a hint.
@@ -115,7 +116,7 @@ extension Request {
         /// The interceptors of this request. Those of the service precede them.
         public var interceptors: [any Interceptor] = []
 
-        /// A mapper that converts failed responses to this request into custom errors.
+        /// A mapper that converts unacceptable responses to this request into custom errors.
         ///
         /// It takes precedence over the mapper of the service.
         public var errorMapper: (any ErrorMapper)?

@@ -10,7 +10,8 @@ extension Request {
         let value: @Sendable (_ method: Method, _ url: String) -> String?
     }
 
-    /// Returns the request with a placeholder, for certain origins only.
+    /// Returns the request with the placeholder of a credential that only certain origins may
+    /// receive.
     func signed(by signature: Signature, for origins: Set<Origin>) -> Request {
         var request = self
         request.signature = signature
@@ -30,7 +31,7 @@ extension Request {
 
     /// Restores the placeholder in a request whose URL may have changed.
     ///
-    /// - Parameter signature: That of the request before the change.
+    /// - Parameter signature: The signature of the request before the change.
     mutating func removeSignature(of signature: Signature?) {
         guard let signature, headers[.authorization]?.hasPrefix("Digest ") == true else { return }
         self.signature = signature

@@ -13,9 +13,9 @@ public import FoundationNetworking
 /// request.queryParameters = ["state": "new york"]
 /// request.headers["custom-header-name"] = "foo"
 /// ```
-/// Setters do not validate, and their order does not matter. The request is validated when it is
-/// encoded: a ``SessionTask`` encodes it once, at its first `resume()`, and ``urlRequest()``
-/// encodes it on demand.
+/// Setters do not validate. Their order does not matter, except for those of the body. The request
+/// is validated when it is encoded: a ``SessionTask`` encodes it once, at its first `resume()`, and
+/// ``urlRequest()`` encodes it on demand.
 ///
 /// A request has at most one body, ``content``. ``body``, ``formParameters``, ``multipart``,
 /// ``serialize(json:)``, ``serialize(_:encoder:contentType:)`` and
@@ -142,7 +142,7 @@ public struct Request: Sendable {
 
     /// Creates a request from any value that can be sent.
     ///
-    /// If that fails, the error is thrown when this request is encoded.
+    /// If the conversion fails, the error is thrown when this request is encoded.
     public init(_ encodable: any URLRequestEncodable) {
         if let request = encodable as? Request {
             self = request

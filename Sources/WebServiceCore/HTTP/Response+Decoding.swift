@@ -1,7 +1,7 @@
 public import Foundation
 
 extension Response {
-    /// Decodes the body. An optional type decodes an empty body as `nil`.
+    /// Returns the decoded body. For an optional type, an empty body is decoded as `nil`.
     ///
     /// - Throws: ``WebServiceError/Code/emptyResponse`` for an empty body, or
     ///   ``WebServiceError/Code/decoding`` with the decoder's error.
@@ -39,7 +39,8 @@ extension Response {
         }
     }
 
-    /// Returns the body as a string in the charset of `Content-Type`, or in UTF-8 if it names none.
+    /// Returns the body as a string, decoded from the charset of `Content-Type`, or from UTF-8 if
+    /// that field specifies none.
     public func text() throws -> String {
         let charset = header(.contentType).flatMap { MediaType.parameter("charset", of: $0) }
         guard let encoding = Charset.encoding(named: charset ?? "utf-8") else {
@@ -78,14 +79,15 @@ extension Response {
         return " at \(text.prefix(200))".escapingControls
     }
 
-    /// A key of a type is an enum case without a payload. Any other key comes from the server.
+    /// Returns the name of a key, or `*` if the key comes from the server. A key of a type is an
+    /// enum case without a payload.
     private static func name(of key: any CodingKey) -> String {
         let mirror = Mirror(reflecting: key)
         return mirror.displayStyle == .enum && mirror.children.isEmpty ? String(key.stringValue.prefix(80)) : "*"
     }
 }
 
-/// Identifies optional types at run time.
+/// A type that is optional, for checks at run time.
 protocol OptionalValue {
     static var nilValue: Any { get }
     var isNilValue: Bool { get }

@@ -6,12 +6,12 @@ public import FoundationNetworking
 
 /// The response to a request: its head, body and source.
 ///
-/// Interceptors pass it on, and typed tasks decode it.
+/// Interceptors pass responses on, and typed tasks decode them.
 ///
-/// A struct over one immutable object, so that passing it on costs a reference count.
+/// The struct refers to one immutable object, so that copying it costs only a reference count.
 public struct Response: Sendable {
     private struct Fields: Sendable {
-        /// `nil` only if a custom session completed without a body.
+        /// The body; `nil` only if a custom session completed without one.
         var body: Data?
         /// `nil` if the session provided none.
         var head: ResponseHead?
@@ -64,7 +64,8 @@ public struct Response: Sendable {
         set { fields.stream = newValue }
     }
 
-    /// The response without the stream of its body, which ends with its last reference.
+    /// The response without the stream of its body. The stream ends when its last reference is
+    /// released.
     var withoutStream: Response {
         guard isStreamed else { return self }
         var response = self
@@ -80,7 +81,8 @@ public struct Response: Sendable {
 
     /// The number of requests sent for the response.
     ///
-    /// 1 without retries and redirects, 0 if an interceptor responded without sending a request.
+    /// The number is 1 without retries and redirects, and 0 if an interceptor responded without
+    /// sending a request.
     public var attempts: Int {
         get { storage.fields.attempts }
         set { if newValue != attempts { fields.attempts = newValue } }
@@ -101,7 +103,7 @@ public struct Response: Sendable {
     /// The age of a stored response; `nil` for any other response.
     ///
     /// This is the duration since the response was created, last validated or stored, as reported
-    /// by the `ResponseCache` or storage that it came from.
+    /// by the `ResponseCache` or storage that returned it.
     public var age: Duration? {
         get { storage.fields.age }
         set { fields.age = newValue }
@@ -191,7 +193,7 @@ public struct Response: Sendable {
         public static let joined = Source("joined")
         /// An endpoint that sent no request, such as a `MockEndpoint`.
         public static let endpoint = Source("endpoint")
-        /// A `ResponseCache` that sent no request for the response, or received an error.
+        /// A `ResponseCache` that sent no request for the response, or whose request failed.
         public static let cache = Source("cache")
         /// A `ResponseCache`, after the server confirmed that the stored response is still valid.
         public static let revalidated = Source("revalidated")

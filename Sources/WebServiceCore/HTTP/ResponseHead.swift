@@ -77,7 +77,7 @@ public final class ResponseHead: Sendable {
         }
     }
 
-    /// Returns the fields of a header or trailer section. The first line is not a field.
+    /// Returns the fields of a header or trailer section. The first line is ignored.
     package static func headers(of bytes: [UInt8]) -> Headers {
         var fields: [(String, String)] = []
         forEachField(of: bytes) { name, value in
@@ -110,7 +110,7 @@ public final class ResponseHead: Sendable {
         Headers.joined(values(for: name))
     }
 
-    /// The head as a Foundation object, with repeated fields joined; created once.
+    /// The head as a Foundation object, created once, with repeated fields joined.
     ///
     /// `nil` if Foundation cannot create it.
     public var urlResponse: URLResponse? {
@@ -130,7 +130,7 @@ public final class ResponseHead: Sendable {
 
     // MARK: Bytes
 
-    /// Parses `HTTP/`, a version, a space and three digits.
+    /// Returns the status of a status line: `HTTP/`, a version, a space and three digits.
     private static func status(of bytes: [UInt8]) -> Int? {
         guard bytes.starts(with: "HTTP/".utf8), let space = bytes.prefix(16).firstIndex(of: UInt8(ascii: " ")) else {
             return nil
@@ -140,8 +140,8 @@ public final class ResponseHead: Sendable {
         return status
     }
 
-    /// Calls `body` with the name and value of each field, without surrounding white space, until
-    /// it returns `false`.
+    /// Calls `body` with the name and value of each field, without surrounding whitespace, until
+    /// `body` returns `false`.
     private static func forEachField(of bytes: [UInt8], _ body: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) {
         var rest = bytes[...]
         /// Removes and returns the next line without its line feed.
@@ -155,7 +155,7 @@ public final class ResponseHead: Sendable {
             let line = popLine()
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
             var value = trimmed(line[(colon + 1)...])
-            // A line that begins with white space continues the previous value (RFC 9112, section
+            // A line that begins with whitespace continues the previous value (RFC 9112, section
             // 5.2).
             while let next = rest.first, ASCII.isSpaceOrTab(next) {
                 let text = trimmed(popLine())

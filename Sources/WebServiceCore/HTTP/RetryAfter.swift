@@ -11,8 +11,9 @@ package struct RetryAfter {
 
     package let delay: Duration
 
-    /// - Returns: `nil` for a value that is neither a number of seconds nor a date. A date in the
-    ///   past means no delay.
+    /// Parses the value of a field. A date in the past means no delay.
+    ///
+    /// - Returns: `nil` for a value that is neither a number of seconds nor a date.
     package init?(_ value: String, now: Date) {
         let text = value.trimmingCharacters(in: .whitespaces)
         guard !text.isEmpty else { return nil }
@@ -38,14 +39,15 @@ package enum TransientFailure {
 }
 
 extension WebServiceError {
-    /// The status of the response if it is one of a transient failure; `nil` for any other error.
+    /// The status of the response if it indicates a transient failure; `nil` for any other error.
     package var transientStatus: Int? {
         guard code == .unacceptableStatus, let status, TransientFailure.statuses.contains(status)
         else { return nil }
         return status
     }
 
-    /// Returns the delay that the response specifies with `Retry-After`.
+    /// Returns the delay that the response specifies with `Retry-After`; `nil` if it specifies
+    /// none.
     package func retryAfter(now: Date) -> Duration? {
         response?.header(.retryAfter).flatMap { RetryAfter($0, now: now) }?.delay
     }

@@ -1,4 +1,4 @@
-/// Decides which names and values may be secret, for descriptions and for the separation of
+/// The detection of names and values that may be secret, for descriptions and for the separation of
 /// accounts.
 ///
 /// In doubt, a value counts as secret: it is better to hide a harmless value than to show a
@@ -10,7 +10,7 @@ package enum Secrets {
     /// Returns whether a name or a value contains a part that is typical of names of credentials,
     /// such as "token".
     ///
-    /// Compares only ASCII letters and digits, without regard to case.
+    /// Only ASCII letters and digits are compared, without regard to case.
     package static func mayBeNamed(by text: String) -> Bool {
         let plain = Array(ASCII.lowercased(text.utf8.filter(ASCII.isAlphanumeric)).utf8)
         return plain.indices.contains { start in

@@ -2,7 +2,7 @@ import Foundation
 
 /// A body that a sequence produces while it is sent.
 package final class StreamedBody: Sendable {
-    /// Receives the bytes that a sequence produces.
+    /// A receiver of the bytes that a sequence produces.
     struct Sink {
         let take: (Data) async throws -> Void
 
@@ -31,10 +31,10 @@ package final class StreamedBody: Sendable {
 
     /// Opens the sequence and passes on its elements, none of which is empty.
     ///
-    /// - Parameter owner: The owner of the sequence in error messages.
+    /// - Parameter owner: The name of the sequence's owner in error messages.
     /// - Throws: ``WebServiceError/Code/encoding`` if the number of bytes is not ``length``, before
-    ///   the first surplus byte is passed on; ``WebServiceError/Code/bodyNotReplayable``; and the
-    ///   errors of the sequence and of `take`.
+    ///   the first surplus byte is passed on; ``WebServiceError/Code/bodyNotReplayable`` if the
+    ///   sequence cannot be opened again; and the errors of the sequence and of `take`.
     func produce(of owner: String = "the body", _ take: @escaping (Data) async throws -> Void) async throws {
         guard wasOpened.set() || isReplayable else {
             throw WebServiceError(

@@ -1,8 +1,8 @@
 /// The trace of an exchange, to which each attempt adds a span (W3C Trace Context, section 3.2).
 struct TraceParent: Sendable, Equatable {
-    /// 32 lower-case hexadecimal digits, of which at least one is not zero.
+    /// The identifier: 32 lower-case hexadecimal digits, of which at least one is not zero.
     let traceID: String
-    /// Two hexadecimal digits.
+    /// The flags: two hexadecimal digits.
     let flags: String
 
     /// Creates a sampled trace with a random identifier.

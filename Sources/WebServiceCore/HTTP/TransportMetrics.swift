@@ -16,10 +16,10 @@ public struct TransferProgress: Sendable, Hashable {
     ///
     /// It is unknown before the head has arrived, and for a compressed or chunked body.
     public var bytesToReceive: Int64?
-    /// The rate of the body in transfer in bytes per second, averaged over the last three seconds.
+    /// The transfer rate in bytes per second, averaged over the last three seconds.
     ///
-    /// It is the rate of the request body until bytes of the response body arrive, and then that of
-    /// the response body. `nil` during the first tenth of a second of each body.
+    /// This is the rate of the request body until bytes of the response body arrive, and then that
+    /// of the response body. `nil` during the first tenth of a second of each body.
     public var bytesPerSecond: Double?
 
     /// Creates a progress value.
@@ -75,13 +75,14 @@ public struct TransportMetrics: Sendable, Hashable {
     public var firstByte: Duration?
     /// The duration from the start of the request to its end.
     public var total: Duration
-    /// The number of bytes sent, head and body.
+    /// The number of bytes sent, including the head.
     public var bytesSent: Int64
-    /// The number of bytes received, head and body, before decompression and without chunk framing.
+    /// The number of bytes received, including the head, before decompression and without chunk
+    /// framing.
     public var bytesReceived: Int64
     /// A Boolean value that indicates whether an existing connection was reused.
     public var isConnectionReused: Bool
-    /// The protocol: `HTTP/1.1`, `HTTP/2` …; `nil` if nothing was received.
+    /// The protocol, such as `HTTP/1.1` or `HTTP/2`; `nil` if nothing was received.
     public var networkProtocol: String?
     /// The IP address that the request was sent to: that of the server, or of the proxy.
     ///
@@ -103,7 +104,8 @@ public struct TransportMetrics: Sendable, Hashable {
     /// The header fields of the request as they were sent, with those that the session has added,
     /// such as `Host`, `User-Agent` and `Content-Length`.
     ///
-    /// They contain credentials and cookies. Empty if the session does not report them.
+    /// They may contain credentials and cookies. They are empty if the session does not report
+    /// them.
     public var requestHeaders: Headers = [:]
 
     /// Creates metrics.

@@ -14,14 +14,16 @@ public protocol URLRequestEncodable: Sendable {
     /// URL, which no session sends.
     var urlRequestValue: URLRequest { get }
 
-    /// Returns the request as a `URLRequest`, or throws the reason why there is none.
+    /// Returns the request as a `URLRequest`.
     ///
     /// Defaults to ``urlRequestValue``.
+    ///
+    /// - Throws: An error if the request cannot be encoded.
     func urlRequest() throws -> URLRequest
 }
 
 extension URLRequestEncodable {
-    /// Returns ``urlRequestValue``, for types that cannot fail.
+    /// Returns ``urlRequestValue``, for types whose encoding cannot fail.
     public func urlRequest() throws -> URLRequest {
         urlRequestValue
     }
@@ -34,7 +36,7 @@ extension URLRequest: URLRequestEncodable {
 
 /// A custom encoder of query parameters.
 ///
-/// It receives the request's URL and all parameters that belong in the URL, in order, and returns
-/// the URL to which the request is sent. If it returns `nil`, the request fails with
-/// ``WebServiceError/Code/encoding``.
+/// The encoder receives the request's URL and all parameters that belong in the URL, in order, and
+/// returns the URL to which the request is sent. If the encoder returns `nil`, the request fails
+/// with ``WebServiceError/Code/encoding``.
 public typealias QueryParameterEncoder = @Sendable (_ url: URL?, _ parameters: Parameters) -> URL?

@@ -2,9 +2,9 @@ public import Foundation
 
 /// An error of this library, with the state of the exchange when it occurred.
 ///
-/// Transport failures (no connection, timeout, cancellation …) are `URLError` values instead, for
-/// every ``Session``. Match on ``code``. New codes may be added without notice, so a `switch` over
-/// them needs a `default`.
+/// Transport failures, such as a failed connection, a timeout or a cancellation, are `URLError`
+/// values instead, with every ``Session``. The ``code`` distinguishes errors. New codes may be
+/// added without notice, so a `switch` over them needs a `default`.
 public struct WebServiceError: Error, Sendable {
     /// The kind of the error.
     public var code: Code
@@ -21,7 +21,7 @@ public struct WebServiceError: Error, Sendable {
 
     /// The bytes that cannot be used; `nil` if none were received.
     ///
-    /// The body of ``response``, or an element of a streamed body, such as a line.
+    /// These bytes are the body of ``response``, or an element of a streamed body, such as a line.
     public var body: Data? { element ?? response.flatMap { $0.data.isEmpty ? nil : $0.data } }
 
     /// The element of a streamed body; `nil` for a whole body.
@@ -30,9 +30,9 @@ public struct WebServiceError: Error, Sendable {
     /// The error that caused this one; `nil` if this is the first cause.
     public var underlying: (any Error)?
 
-    /// Creates an error. Everything but the code and the message defaults to `nil`.
+    /// Creates an error. All arguments but the code and the message default to `nil`.
     ///
-    /// Without `body`, ``body`` is that of the response.
+    /// If `body` is `nil`, ``body`` is that of the response.
     public init(
         _ code: Code,
         _ message: String,
@@ -128,7 +128,8 @@ public struct WebServiceError: Error, Sendable {
 extension WebServiceError: RedactedReflectable, LocalizedError {
     /// The code, the message, and the method and URL of the request, truncated to 1,000 bytes.
     ///
-    /// It is safe to log: it contains no user information, query, header value or body.
+    /// The description is safe to log: it contains no user information, query, header value or
+    /// body.
     public var description: String {
         let place = request.flatMap { $0.url == nil ? nil : " (\($0))" } ?? ""
         return "\(code): \(message)\(place)".cut(to: Self.maximumLength)
@@ -138,7 +139,7 @@ extension WebServiceError: RedactedReflectable, LocalizedError {
     public var errorDescription: String? {
         description
     }
-    /// The maximum size of everything that is printed, in bytes.
+    /// The maximum size of a description, in bytes.
     private static let maximumLength = 1_000
 }
 

@@ -1,12 +1,12 @@
 /// The content of a Close frame: the reason why an endpoint closes a WebSocket connection (RFC
 /// 6455, section 5.5.1).
 ///
-/// It is the ``WebServiceError/underlying`` error of a connection that was closed with a code that
-/// indicates an error.
+/// This value is the ``WebServiceError/underlying`` error if a connection was closed with a code
+/// that indicates an error.
 public struct WebSocketClosure: Error, Sendable, Hashable {
     /// The reason as a number.
     public var code: Code
-    /// The reason as text, which is not for the user; usually empty.
+    /// The reason as text, which is not intended for the user and is usually empty.
     public var reason: String
 
     /// Creates a closure.
@@ -20,7 +20,8 @@ public struct WebSocketClosure: Error, Sendable, Hashable {
         /// The number.
         public let rawValue: UInt16
 
-        /// Creates a code. 3000 to 3999 are registered by libraries, and 4000 to 4999 are free.
+        /// Creates a code. Libraries register codes from 3000 to 3999; codes from 4000 to 4999 are
+        /// free.
         public init(rawValue: UInt16) { self.rawValue = rawValue }
 
         /// The purpose of the connection is fulfilled.
@@ -44,9 +45,9 @@ public struct WebSocketClosure: Error, Sendable, Hashable {
 
         /// A Boolean value that indicates whether a Close frame can contain the code.
         ///
-        /// The codes below 3000 are those of the registry of IANA. 1004, 1005, 1006 and 1015 are
-        /// reserved (section 7.4.1). 3000 to 4999 are for libraries and applications (section
-        /// 7.4.2).
+        /// The codes below 3000 are those of the IANA registry. The codes 1004, 1005, 1006 and 1015
+        /// are reserved (section 7.4.1). Codes from 3000 to 4999 are for libraries and applications
+        /// (section 7.4.2).
         package var isValid: Bool {
             switch rawValue {
             case 1000...1003, 1007...1014, 3000...4999: true

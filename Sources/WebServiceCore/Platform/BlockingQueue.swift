@@ -10,8 +10,8 @@ package final class BlockingQueue: Sendable {
         queue = PerProcess { _ in DispatchQueue(label: label) }
     }
 
-    /// Runs work after the work added earlier. In a forked process, returns when it has run, and
-    /// must not be called by the work itself.
+    /// Runs work after the work added earlier. In a forked process, this method returns after the
+    /// work has run, and the work must not call it.
     package func run(_ work: @escaping @Sendable () -> Void) {
         if Fork.count > 0 { queue.value.sync(execute: work) } else { queue.value.async(execute: work) }
     }

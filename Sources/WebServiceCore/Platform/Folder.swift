@@ -8,8 +8,8 @@ import Musl
 import Glibc
 #endif
 
-/// The status of a file. Two values are equal if they describe the same file and it was not written
-/// in the meantime. Moving a file does not change its status.
+/// The status of a file. Two values are equal if they describe the same file and the file was not
+/// written in the meantime. Moving a file does not change its status.
 package struct FileStatus: Sendable, Equatable {
     let device: UInt64
     package let inode: UInt64
@@ -54,7 +54,7 @@ package struct Folder: ~Copyable, Sendable {
     /// Opens a folder.
     ///
     /// - Parameter followsLink: Whether a link to a folder is accepted. Defaults to `false`.
-    /// - Returns: `nil` if it does not exist.
+    /// - Returns: `nil` if the folder does not exist.
     /// - Throws: ``SystemFailure``, including for anything else that is not a folder.
     package init?(_ path: String, followsLink: Bool = false) throws(SystemFailure) {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW)
@@ -133,13 +133,15 @@ package struct Folder: ~Copyable, Sendable {
         return FileStatus(status)
     }
 
-    /// Returns all bytes of a file and its status when they were read.
+    /// Returns the bytes of a file, or only its first bytes if `isWhole` returns `false`, and its
+    /// status when they were read.
     ///
     /// - Parameters:
     ///   - limit: The length above which `isWhole` is called. Defaults to 1 MiB.
-    ///   - headCount: The number of bytes that are read of a longer file first. Defaults to 64.
-    ///   - isWhole: Returns whether a longer file, with these first bytes and of this length, is
-    ///     read completely.
+    ///   - headCount: The number of first bytes of a longer file that are read for `isWhole`.
+    ///     Defaults to 64.
+    ///   - isWhole: A closure that returns whether a longer file, with these first bytes and of
+    ///     this length, is read completely.
     /// - Returns: `nil` if there is no regular file. Other files are not read, and a FIFO is not
     ///   waited for.
     /// - Throws: ``SystemFailure``; with `isTooLong` for a file that exceeds the available memory.
@@ -169,7 +171,7 @@ package struct Folder: ~Copyable, Sendable {
     /// Replaces an entry with a file of these bytes that only the user can access (0600).
     ///
     /// The file is written under a temporary name first, so that either the old or the new file
-    /// exists at any time. After a failure, the old one remains.
+    /// exists at any time. After a failure, the old file remains.
     ///
     /// - Parameter synchronize: Whether the bytes are flushed to the disk before the file is
     ///   renamed.

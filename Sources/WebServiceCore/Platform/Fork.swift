@@ -8,7 +8,7 @@ import Musl
 import Glibc
 #endif
 
-/// Detects whether the process was forked. A fork retains only the calling thread.
+/// The detection of forks of the process. A forked process has only the thread that forked it.
 package enum Fork {
     private static let forks = Atomic<Int>(0)
     private static let isCounting: Bool = pthread_atfork(nil, nil) { Fork.forks.add(1, ordering: .relaxed) } == 0
@@ -32,8 +32,8 @@ package final class PerProcess<Value: Sendable>: Sendable {
     private let own = Mutex<Box?>(nil)
     private let make: @Sendable (_ isForked: Bool) -> Value
 
-    /// - Parameter make: Creates the value. Called again in a forked process when the value is
-    ///   first used there. Must not call other code.
+    /// - Parameter make: A closure that creates the value. It is called again in a forked process
+    ///   when the value is first used there, and must not call other code.
     package init(_ make: @escaping @Sendable (_ isForked: Bool) -> Value) {
         self.make = make
         original = Box(make(false))

@@ -36,7 +36,7 @@ package struct JoinableThread: @unchecked Sendable {  // it contains only an ide
         identifier = started
     }
 
-    /// Waits until the thread has ended. Must not be called on the thread itself.
+    /// Waits until the thread has ended. The thread itself must not call this method.
     package func join() {
         pthread_join(identifier, nil)
     }

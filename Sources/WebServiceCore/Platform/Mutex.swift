@@ -48,7 +48,7 @@ package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
 
 #else
 
-/// The lock of all modules. A wrapper of `Synchronization.Mutex`, so that builds for the thread
+/// The lock of all modules: a wrapper of `Synchronization.Mutex`, so that builds for the thread
 /// sanitizer can replace it.
 package struct Mutex<Value: ~Copyable>: ~Copyable, Sendable {
     private let base: Synchronization.Mutex<Value>

@@ -10,8 +10,8 @@ import Glibc
 
 /// The domains below which unrelated parties register names, such as `co.uk` (publicsuffix.org).
 ///
-/// Provided by the system's libpsl, which is loaded when the list is first used. Neither its
-/// headers nor the library are required.
+/// The system's libpsl provides the list and is loaded when the list is first used. Neither the
+/// library nor its headers are required.
 struct PublicSuffixList: Sendable {
     private typealias Load = @convention(c) (_ file: UnsafePointer<CChar>?) -> OpaquePointer?
     private typealias Check =
@@ -43,7 +43,7 @@ struct PublicSuffixList: Sendable {
 
     /// Returns whether a domain is a public suffix. A trailing dot is ignored.
     ///
-    /// - Parameter domain: In lower case and ASCII.
+    /// - Parameter domain: The domain, in lower-case ASCII.
     func contains(_ domain: some StringProtocol) -> Bool {
         check(OpaquePointer(bitPattern: address), domain.hasSuffix(".") ? String(domain.dropLast()) : String(domain))
             != 0

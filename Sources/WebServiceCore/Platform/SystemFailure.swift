@@ -25,7 +25,7 @@ package struct SystemFailure: Error {
     /// A Boolean value that indicates whether a file exceeds the available memory.
     var isTooLong: Bool { call == "malloc" }
 
-    /// A Boolean value that indicates whether the user lacks the permission.
+    /// A Boolean value that indicates whether the user lacks permission.
     package var isRefused: Bool { number == EACCES || number == EPERM }
 
     var description: String { "\(call): \(String(cString: strerror(number)))" }

@@ -15,6 +15,8 @@ package struct ThreadSignal: Sendable {
         semaphore.wait()
     }
 
+    /// Waits for a signal, for at most the given number of milliseconds.
+    ///
     /// - Returns: Whether there was a signal within the limit.
     package func wait(milliseconds: Int) -> Bool {
         semaphore.wait(timeout: .now() + .milliseconds(milliseconds)) == .success

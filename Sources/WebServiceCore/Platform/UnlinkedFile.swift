@@ -10,7 +10,7 @@ import Glibc
 
 /// A temporary file without a name, accessible only to its owner (mode 0600).
 ///
-/// The system deletes it when it is closed, even if the process is terminated.
+/// The system deletes the file when it is closed, even if the process is terminated.
 final class UnlinkedFile: Sendable {
     let descriptor: Descriptor
 

@@ -10,7 +10,7 @@ import Glibc
 
 /// A pair of descriptors that wakes a thread waiting in `poll`.
 package final class WakeUp: Sendable {
-    /// Readable after a signal, until ``clear()``.
+    /// The descriptor that is readable after a signal, until ``clear()``.
     package let reader: Int32
     private let writer: Int32
 
@@ -40,8 +40,8 @@ package final class WakeUp: Sendable {
         close(writer)
     }
 
-    /// Wakes the current or the next call of ``wait(for:milliseconds:)``. May be called on any
-    /// thread.
+    /// Wakes the current or the next call of ``wait(for:milliseconds:)``. Any thread may call this
+    /// method.
     package func signal() {
         var byte: UInt8 = 0
         _ = write(writer, &byte, 1)  // fails only if the pipe is full, and then the thread wakes anyway
@@ -54,8 +54,8 @@ package final class WakeUp: Sendable {
         }
     }
 
-    /// Waits for a signal, for readable bytes at a descriptor or for the timeout; -1 means no
-    /// timeout.
+    /// Waits for a signal, for readable bytes at a descriptor, or for a number of milliseconds; -1
+    /// means no timeout.
     package func wait(for descriptor: Int32?, milliseconds: Int32) {
         var descriptors = [pollfd(fd: reader, events: Int16(POLLIN), revents: 0)]
         if let descriptor { descriptors.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)) }

@@ -2,8 +2,8 @@ import Foundation
 
 /// A sequence of elements that are parsed from a streamed body as it arrives.
 ///
-/// ``ResponseBody/lines(maximumLength:)`` and similar methods return it. It can be iterated over
-/// once; leaving the loop closes the connection. Elements that precede an error are delivered
+/// Methods such as ``ResponseBody/lines(maximumLength:)`` return it. The sequence can be iterated
+/// over once; leaving the loop closes the connection. Elements that precede an error are delivered
 /// before it.
 public struct BodySequence<Element: Sendable>: AsyncSequence, Sendable {
     private let makeSource: @Sendable () -> any ElementSource<Element>
@@ -14,8 +14,8 @@ public struct BodySequence<Element: Sendable>: AsyncSequence, Sendable {
 
     /// Returns an iterator over the elements.
     ///
-    /// It throws the errors of the exchange if the sequence sends the request, the errors of
-    /// ``ResponseBody``, and the errors that the sequence documents. After an error, it returns
+    /// The iterator throws the errors of the exchange if the sequence sends the request, the errors
+    /// of ``ResponseBody``, and the errors that the sequence documents. After an error, it returns
     /// `nil`.
     public func makeAsyncIterator() -> some AsyncIteratorProtocol<Element, any Error> & Sendable {
         Iterator(source: makeSource())
@@ -51,7 +51,8 @@ struct ParsedBody<Parser: BodyParser>: ElementSource {
     private var reading: (bytes: ResponseBody.AsyncIterator, parser: Parser)?
     private var isAtEnd = false
 
-    /// - Parameter open: Returns the body and its parser. Called by the first ``next()``.
+    /// - Parameter open: A closure that returns the body and its parser. The first ``next()`` calls
+    ///   it.
     init(_ open: @escaping @Sendable () async throws -> (ResponseBody, Parser)) {
         self.open = open
     }

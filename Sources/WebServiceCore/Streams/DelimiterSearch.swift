@@ -10,7 +10,7 @@ struct DelimiterSearch: Sendable {
         var index: Int
         /// The index after the boundary, or after the two dashes of the close delimiter.
         var end: Int
-        /// A Boolean value that indicates whether it is the close delimiter.
+        /// A Boolean value that indicates whether this is the close delimiter.
         var isLast: Bool
     }
 

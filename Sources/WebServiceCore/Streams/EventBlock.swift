@@ -17,7 +17,7 @@ struct EventBlock: Sendable {
     /// The value of the last valid `retry` field of this event.
     private var retry: Duration?
     private var type = ""
-    /// The closure that receives the comments, or `nil`.
+    /// The closure that receives the comments; `nil` if there is none.
     var onComment: (@Sendable (String) -> Void)?
 
     init(id: String, fieldID: String) {

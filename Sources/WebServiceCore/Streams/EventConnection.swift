@@ -134,7 +134,8 @@ struct EventConnection: ElementSource {
         if let start { task.context.start = start }
         defer { start = task.context.start }
         task.configure { request in
-            // No other media type is accepted, so a default of the service for JSON must not apply.
+            // No other media type is accepted, so an `Accept` field of the service for JSON must
+            // not apply.
             if request.headers[.accept]?.contains("text/event-stream") != true {
                 request.headers[.accept] = "text/event-stream"
             }

@@ -2,11 +2,12 @@ import Foundation
 
 /// A parser that decodes each line of a body as one JSON value.
 ///
-/// Blank lines are ignored. Each line may begin with a record separator (RFC 7464, section 2.2).
-/// The last line does not require a line break: it is decoded after ``finish()``.
+/// Lines that are empty or contain only whitespace are ignored. Each line may begin with a record
+/// separator (RFC 7464, section 2.2). The last line does not require a line break: it is decoded
+/// after ``finish()``.
 ///
 /// ``next()`` throws ``WebServiceError/Code/decoding`` with the line as its body and the line
-/// number, counted from 1, in its message. The lines after it remain available.
+/// number, counted from 1, in its message. The lines after that one remain available.
 struct JSONLinesParser<Value: Decodable & Sendable>: BodyParser {
     private static var recordSeparator: UInt8 { 0x1E }
 

@@ -24,7 +24,7 @@ package final class ReconnectionWait: InFlightWork {
         if state.withLock(\.hasBegun) { service.end(workID) }
     }
 
-    /// Lists the sequence as in flight, at the first call.
+    /// Lists the sequence as in flight. Later calls have no effect.
     package func begin() throws(WebServiceError) {
         let isFirst = state.withLock { state in
             defer { state.hasBegun = true }
@@ -33,7 +33,7 @@ package final class ReconnectionWait: InFlightWork {
         if isFirst { _ = try service.begin(self, isRetained: false) }
     }
 
-    /// Waits for a duration, or until the end of the scope of a deadline, after which the next
+    /// Waits for a duration, or until the end of the current deadline scope, after which the next
     /// connection is refused.
     ///
     /// - Throws: `URLError.cancelled` once the sequence or the Swift task is cancelled.
@@ -61,7 +61,7 @@ package final class ReconnectionWait: InFlightWork {
 
     package var workID: ObjectIdentifier { ObjectIdentifier(self) }
 
-    /// `nil` while a connection is open, which is listed as a stream.
+    /// The sequence in flight; `nil` while a connection is open, which is listed as a stream.
     var snapshot: InFlightExchange? {
         state.withLock { $0.end } == nil ? nil : InFlightExchange(self, .reconnection, request)
     }

@@ -7,23 +7,23 @@ extension ResponseBody {
     /// without a line break are included. Invalid UTF-8 is replaced with U+FFFD, and a byte order
     /// mark at the start of the body is removed.
     ///
-    /// - Parameter maximumLength: The maximum length of a line in bytes. A longer line throws
-    ///   ``WebServiceError/Code/elementTooLarge``. Defaults to 1 MiB.
+    /// - Parameter maximumLength: The maximum length of a line in bytes. For a longer line, the
+    ///   sequence throws ``WebServiceError/Code/elementTooLarge``. Defaults to 1 MiB.
     public func lines(maximumLength: Int = 1 << 20) -> BodySequence<String> {
         BodySequence { ParsedBody { (self, LineParser(maximumLength: maximumLength)) } }
     }
 
     /// Returns the values of a body in the JSON Lines format: one JSON value per line.
     ///
-    /// Empty lines are skipped, and the separators of JSON text sequences (RFC 7464) are accepted.
-    /// A line that cannot be decoded throws ``WebServiceError/Code/decoding`` with the line number
-    /// in its message.
+    /// Lines that are empty or contain only whitespace are skipped, and the separators of JSON text
+    /// sequences (RFC 7464) are accepted. For a line that cannot be decoded, the sequence throws
+    /// ``WebServiceError/Code/decoding`` with the line number in its message.
     ///
     /// - Parameters:
     ///   - type: The type of a value.
     ///   - decoder: The decoder. Defaults to a new `JSONDecoder`.
-    ///   - maximumLength: The maximum length of a line in bytes. A longer line throws
-    ///     ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
+    ///   - maximumLength: The maximum length of a line in bytes. For a longer line, the sequence
+    ///     throws ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
     public func jsonLines<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder(), maximumLength: Int = 16 << 20
     ) -> BodySequence<Value> {
@@ -35,11 +35,11 @@ extension ResponseBody {
     /// Returns the parts of a multipart body (RFC 2046, section 5.1), such as `multipart/mixed` or
     /// `multipart/x-mixed-replace`.
     ///
-    /// Throws ``WebServiceError/Code/unexpectedContentType`` if the media type has no boundary, and
-    /// ``WebServiceError/Code/decoding`` for a malformed or truncated body.
+    /// The sequence throws ``WebServiceError/Code/unexpectedContentType`` if the media type has no
+    /// boundary, and ``WebServiceError/Code/decoding`` for a malformed or truncated body.
     ///
-    /// - Parameter maximumSize: The maximum size of a part in bytes. A larger part throws
-    ///   ``WebServiceError/Code/elementTooLarge``. Defaults to 64 MiB.
+    /// - Parameter maximumSize: The maximum size of a part in bytes. For a larger part, the
+    ///   sequence throws ``WebServiceError/Code/elementTooLarge``. Defaults to 64 MiB.
     public func parts(maximumSize: Int = 64 << 20) -> BodySequence<ResponseBody.Part> {
         BodySequence {
             ParsedBody { (self, try BodyPartParser(contentType: contentType, maximumPartSize: maximumSize)) }
@@ -49,8 +49,8 @@ extension ResponseBody {
     /// Returns the events of an event stream (WHATWG HTML, section 9.2).
     ///
     /// - Parameters:
-    ///   - maximumSize: The maximum size of an event in bytes. A larger event throws
-    ///     ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
+    ///   - maximumSize: The maximum size of an event in bytes. For a larger event, the sequence
+    ///     throws ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
     public func events(maximumSize: Int = 16 << 20) -> BodySequence<ServerSentEvent> {
         BodySequence { ParsedBody { (self, ServerSentEventParser(maximumSize: maximumSize)) } }
     }

@@ -9,14 +9,14 @@ extension ResponseBody {
     /// ```
     /// The bytes are written to a temporary file in the same folder, which replaces the file when
     /// the body is complete. After an error or a cancellation, the temporary file is removed and an
-    /// earlier file is unchanged. A process that is terminated leaves the temporary file
+    /// existing file is unchanged. A process that is terminated leaves the temporary file
     /// (`.webservice-…`) behind. Unlike this method, `download(to:)` of `WebServiceDownloads` can
     /// resume an interrupted transfer and check the content.
     ///
-    /// The file has the permissions of a new file. A symbolic link is replaced and not followed.
+    /// The file has the permissions of a new file. A symbolic link is replaced, not followed.
     ///
     /// - Parameter file: A `file:` URL in a folder that exists.
-    /// - Returns: The number of bytes.
+    /// - Returns: The number of bytes written.
     /// - Throws: ``WebServiceError/Code/download`` if the file cannot be written, and the errors of
     ///   the stream.
     @discardableResult
@@ -55,7 +55,7 @@ extension ResponseBody {
             try folder.move(temporary, to: name)
             return count
         } catch {
-            try? folder.remove(temporary)  // the file that remains does no harm
+            try? folder.remove(temporary)  // a remaining file is harmless
             throw error
         }
     }

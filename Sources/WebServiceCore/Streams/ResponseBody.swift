@@ -48,7 +48,8 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
     /// The trailer fields (RFC 9110, section 6.5); `nil` before the end of the body.
     ///
-    /// Empty if there are none or if the session does not provide them, as with Foundation.
+    /// They are empty if there are none or if the session does not provide them, as with
+    /// Foundation.
     public var trailers: Headers? {
         switch content {
         case .stream(let handle): handle.receiver.trailers
@@ -162,7 +163,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
         /// Returns the bytes that precede an error, which the next call throws.
         ///
-        /// Throws the error at once if there are no bytes.
+        /// If there are no bytes, this method throws the error immediately.
         private mutating func precede(_ error: any Error, by bytes: Data) throws -> Data {
             guard !bytes.isEmpty else { throw error }
             failure = error

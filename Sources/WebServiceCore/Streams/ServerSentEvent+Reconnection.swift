@@ -5,7 +5,7 @@ extension ServerSentEvent {
         let delays: Delays?
 
         struct Delays: Sendable {
-            /// The minimum of ``base``. Zero could not be doubled.
+            /// The minimum of ``base``, because zero cannot be doubled.
             private static let minimumBase = Duration.milliseconds(1)
 
             let base: Duration
@@ -41,7 +41,7 @@ extension ServerSentEvent {
         ///
         /// - Parameters:
         ///   - error: The error of the last connection; `nil` if the server closed it.
-        ///   - isTransient: Whether to reconnect without a predicate.
+        ///   - isTransient: Whether to reconnect if there is no predicate.
         ///   - failures: The number of consecutive connections that ended without an event.
         ///   - time: The reconnection time of the stream; `nil` if it has not set one.
         ///   - clock: The clock of the service.
@@ -55,10 +55,11 @@ extension ServerSentEvent {
             return max(delays.delay(after: failures, time, clock), retryAfter)
         }
 
-        /// The end of the connection ends the sequence.
+        /// A policy under which the end of the connection ends the sequence.
         public static let never = Reconnection(delays: nil)
 
-        /// Reconnects after a transport error and after the server has closed the connection.
+        /// Returns a policy that reconnects after a transport error and after the server has closed
+        /// the connection.
         ///
         /// The next request contains the ID of the last event as `Last-Event-ID`, and its
         /// credentials are obtained again. The status 204 ends the sequence. After the statuses
@@ -66,19 +67,20 @@ extension ServerSentEvent {
         /// specified by `Retry-After`. Any other status outside 200 to 299, and any media type
         /// other than `text/event-stream`, is an error.
         ///
-        /// A header field cannot contain an ID of more than ``Request/maximumHeaderValueLength``
-        /// bytes, with control characters, or with spaces or tabs at the ends. The last valid ID is
-        /// sent instead, so events may be delivered twice, but none are lost.
+        /// A header field cannot contain an ID that has more than
+        /// ``Request/maximumHeaderValueLength`` bytes, contains control characters, or begins or
+        /// ends with a space or a tab. The last valid ID is sent instead, so events may be
+        /// delivered twice, but none are lost.
         ///
         /// A request whose body can be read only once fails with
         /// ``WebServiceError/Code/bodyNotReplayable`` before it is sent.
         ///
-        /// The delay is the reconnection time of the stream, limited to `baseDelay` to
-        /// `maximumDelay`, or `baseDelay` if the stream has not set one. It is doubled for each
+        /// The delay is the reconnection time of the stream, limited to the range from `baseDelay`
+        /// to `maximumDelay`, or `baseDelay` if the stream has not set one. It is doubled for each
         /// further consecutive connection that ends without an event, up to `maximumDelay`, and
-        /// then increased at random by up to half. A longer `Retry-After` replaces it. It is
-        /// therefore never shorter than `baseDelay`, and this minimum grows while the server sends
-        /// no events.
+        /// then increased at random by up to half. A longer `Retry-After` replaces the result. The
+        /// delay is therefore never shorter than `baseDelay`, and its minimum grows while the
+        /// server sends no events.
         ///
         /// - Parameters:
         ///   - baseDelay: The minimum delay, and the delay if the server sets none. Values below 1
@@ -88,12 +90,12 @@ extension ServerSentEvent {
         ///   - maximumAttempts: The number of consecutive connections without an event after which
         ///     the sequence ends, with the error of the last one. Values below 1 count as 1.
         ///     Defaults to `nil`: no limit.
-        ///   - predicate: Returns whether to reconnect after a connection has ended, within
-        ///     `maximumAttempts`. Receives the error, or `nil` if the server closed the connection,
-        ///     and whether the rules above reconnect after it. Also called for errors with the
-        ///     codes ``WebServiceError/Code/unacceptableStatus`` and
-        ///     ``WebServiceError/Code/unexpectedContentType``, after which the rules do not
-        ///     reconnect. Called by the reader of the events. Defaults to `nil`: the rules apply.
+        ///   - predicate: A closure that returns whether to reconnect after a connection has ended,
+        ///     within `maximumAttempts`. It receives the error, or `nil` if the server closed the
+        ///     connection, and whether the rules above reconnect after it. It is also called for
+        ///     errors with the codes ``WebServiceError/Code/unacceptableStatus`` and
+        ///     ``WebServiceError/Code/unexpectedContentType`` after which the rules do not
+        ///     reconnect. The reader of the events calls it. Defaults to `nil`: the rules apply.
         public static func reconnecting(
             baseDelay: Duration = .seconds(1), maximumDelay: Duration = .seconds(30), maximumAttempts: Int? = nil,
             when predicate: (@Sendable (_ error: (any Error)?, _ isTransient: Bool) -> Bool)? = nil

@@ -13,9 +13,9 @@ extension ServerSentEvent {
 
     /// The events of an event stream, or their decoded data.
     ///
-    /// ``SessionTask/events(_:lastEventID:maximumSize:until:)`` returns it. It can be iterated over
-    /// once; leaving the loop closes the connection. Events that precede an error are delivered
-    /// before it.
+    /// ``SessionTask/events(_:lastEventID:maximumSize:until:)`` returns it. The sequence can be
+    /// iterated over once; leaving the loop closes the connection. Events that precede an error are
+    /// delivered before it.
     public struct Stream<Element: Sendable>: AsyncSequence, Sendable {
         let status: EventStreamStatus
         private let elements: BodySequence<Element>
@@ -27,15 +27,15 @@ extension ServerSentEvent {
 
         /// Returns an iterator over the elements.
         ///
-        /// It throws the errors of the exchange, those of ``ResponseBody``, and those that the
-        /// method which created the stream documents. After an error, it returns `nil`.
+        /// The iterator throws the errors of the exchange, those of ``ResponseBody``, and those
+        /// that the method that created the stream documents. After an error, it returns `nil`.
         public func makeAsyncIterator() -> some AsyncIteratorProtocol<Element, any Error> & Sendable {
             elements.makeAsyncIterator()
         }
 
         /// Adds a closure that receives the response of every connection, before its first event.
         ///
-        /// It is called by the reader of the events. Call this method before the iteration.
+        /// The reader of the events calls the closure. Call this method before the iteration.
         public func onOpen(_ handler: @escaping @Sendable (Response) -> Void) -> Self {
             status.add(onOpen: handler)
             return self
@@ -43,8 +43,8 @@ extension ServerSentEvent {
 
         /// Adds a closure that receives the text of every comment, in order with the events.
         ///
-        /// Servers send comments to keep a connection open. The closure is called by the reader of
-        /// the events. Call this method before the iteration.
+        /// Servers send comments to keep a connection open. The reader of the events calls the
+        /// closure. Call this method before the iteration.
         public func onComment(_ handler: @escaping @Sendable (String) -> Void) -> Self {
             status.add(onComment: handler)
             return self
@@ -58,8 +58,8 @@ extension ServerSentEvent {
 
         /// The last event ID of the stream; empty if there is none.
         ///
-        /// It changes before an event with an ID is delivered, and also when an event has an ID but
-        /// no data. To continue the stream in another process, store it and pass it as
+        /// The ID changes before an event with an ID is delivered, and also when an event has an ID
+        /// but no data. To continue the stream in another process, store the ID and pass it as
         /// `lastEventID`.
         public var lastEventID: String { status.lastEventID }
     }
@@ -102,7 +102,7 @@ final class EventStreamStatus: Sendable {
         value.withLock { $0.onComment.append(handler) }
     }
 
-    /// The closure that receives the comments, or `nil`.
+    /// The closure that receives the comments; `nil` if there is none.
     var onComment: (@Sendable (String) -> Void)? {
         let handlers = value.withLock { $0.onComment }
         guard !handlers.isEmpty else { return nil }

@@ -15,7 +15,7 @@ public struct ServerSentEvent: Sendable, Hashable {
 
     /// The reconnection time that the event sets; `nil` if it has no valid `retry` field.
     ///
-    /// At most one hour.
+    /// The time is at most one hour.
     public var retry: Duration?
 
     /// Creates an event.

@@ -11,10 +11,11 @@ struct ServerSentEventParser: BodyParser {
     ///
     /// The next connection sends it as `Last-Event-ID`, unless it is empty.
     private(set) var fieldID: String
-    /// The value of the last valid `retry` field; `nil` if there was none. At most one hour.
+    /// The value of the last valid `retry` field; `nil` if there was none. The time is at most one
+    /// hour.
     var reconnectionTime: Duration? { block.reconnectionTime }
 
-    /// The closure that receives the comments, or `nil`.
+    /// The closure that receives the comments; `nil` if there is none.
     var onComment: (@Sendable (String) -> Void)? {
         get { block.onComment }
         set { block.onComment = newValue }
@@ -84,8 +85,8 @@ struct ServerSentEventParser: BodyParser {
 
     /// Returns the index of the first CR or LF.
     ///
-    /// The search advances in windows. A search for the first LF in all bytes would make a stream
-    /// with CR line breaks quadratic.
+    /// The search advances in windows. A search for the first LF in all bytes would take quadratic
+    /// time for a stream with CR line breaks.
     @inline(__always)
     private static func lineBreak(in bytes: UnsafeRawBufferPointer, from index: Int) -> Int? {
         var start = index

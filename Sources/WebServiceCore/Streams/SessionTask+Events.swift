@@ -7,8 +7,8 @@ extension SessionTask {
     /// for try await event in service.GET("/news").events(.reconnecting()) { print(event.data) }
     /// ```
     /// Reading the first element sends the request, with `Accept: text/event-stream` unless its
-    /// `Accept` field contains this media type, and with `Cache-Control: no-store` unless it has
-    /// this field. A media type other than `text/event-stream` throws
+    /// `Accept` field contains this media type, and with `Cache-Control: no-store` unless it has a
+    /// `Cache-Control` field. For a media type other than `text/event-stream`, the sequence throws
     /// ``WebServiceError/Code/unexpectedContentType``. The status 204 ends the sequence.
     ///
     /// - Parameters:
@@ -16,13 +16,13 @@ extension SessionTask {
     ///     ``ServerSentEvent/Reconnection/never``.
     ///   - lastEventID: The last event ID of an earlier event stream that this one continues, sent
     ///     as `Last-Event-ID` if a header field can contain it. Defaults to an empty string: none.
-    ///   - maximumSize: The maximum size of an event in bytes. A larger event throws
-    ///     ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
-    ///   - terminator: Returns whether an event is the last one. The sequence ends after it, and
-    ///     the connection is closed. If the stream ends before that event and is not reconnected,
-    ///     the sequence throws ``WebServiceError/Code/streamEndedEarly``, so that a truncated
-    ///     response is not mistaken for a complete one. Defaults to `nil`: the end of the
-    ///     connection ends the sequence.
+    ///   - maximumSize: The maximum size of an event in bytes. For a larger event, the sequence
+    ///     throws ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
+    ///   - terminator: A closure that returns whether an event is the last one. The sequence ends
+    ///     after that event, and the connection is closed. If the stream ends before that event and
+    ///     is not reconnected, the sequence throws ``WebServiceError/Code/streamEndedEarly``, so
+    ///     that a truncated response is not mistaken for a complete one. Defaults to `nil`: the end
+    ///     of the connection ends the sequence.
     public func events(
         _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "", maximumSize: Int = 16 << 20,
         until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil
@@ -38,8 +38,8 @@ extension SessionTask {
     /// Returns the decoded data of the events of an event stream.
     ///
     /// The elements correspond to those of ``events(_:lastEventID:maximumSize:until:)`` without the
-    /// terminating event, whose data need not be valid. Data that cannot be decoded throws
-    /// ``WebServiceError/Code/decoding``. The decoder defaults to the current
+    /// terminating event, whose data need not be valid. For data that cannot be decoded, the
+    /// sequence throws ``WebServiceError/Code/decoding``. The decoder defaults to the current
     /// ``WebService/decoder``.
     public func events<Value: Decodable & Sendable>(
         _ type: Value.Type, _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "",

@@ -32,13 +32,13 @@ extension SessionTask {
     /// Returns a typed task whose value is the head of the response, with the body as a stream.
     ///
     /// Interceptors, redirects and error mappers apply only until the head is accepted: an error
-    /// during the body is not retried. A response whose status is not 200 to 299 is received
+    /// while the body is read is not retried. A response whose status is not 200 to 299 is received
     /// completely, up to 1 MiB, and the task fails like any other typed task.
     ///
     /// The timeout (``Request/Options/timeout``) does not run while the transport is paused. The
-    /// deadline and ``Request/Options/maximumResponseBytes`` apply to the body only if they differ
-    /// from their defaults; otherwise the deadline applies only until the head is received.
-    /// `ResponseCache` does not store the body. Must be called before ``resume()``.
+    /// deadline and ``Request/Options/maximumResponseBytes`` apply to the body only if they are set
+    /// on the request or the task; otherwise, the deadline applies only until the head is received.
+    /// `ResponseCache` does not store the body. Call this method before ``resume()``.
     ///
     /// - Parameter bufferSize: The number of bytes that may be buffered for the reader before the
     ///   transport pauses. Defaults to 256 KiB.

@@ -4,8 +4,8 @@ import Foundation
 ///
 /// Appending and consuming take amortized constant time per byte.
 struct UnparsedBytes: Sendable {
-    /// The capacity that is retained when all bytes are consumed. Low, because there may be many
-    /// idle streams.
+    /// The capacity that is retained when all bytes are consumed. It is low, because there may be
+    /// many idle streams.
     private static let maximumIdleCapacity = 4 << 10
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 

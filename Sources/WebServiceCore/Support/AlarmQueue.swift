@@ -1,6 +1,7 @@
 /// An object that is notified at a scheduled instant.
 package protocol AlarmTarget: AnyObject, Sendable {
-    /// Called once, on any thread, unless the alarm is cancelled first.
+    /// Notifies the target. This method is called once, on any thread, unless the alarm is
+    /// cancelled first.
     func ring()
 }
 
@@ -44,6 +45,8 @@ package struct AlarmQueue {
         return Token(slot: slot, generation: slots[slot].generation)
     }
 
+    /// Removes an entry.
+    ///
     /// - Returns: The target, to be released outside any lock; `nil` if the entry was already
     ///   removed.
     @discardableResult

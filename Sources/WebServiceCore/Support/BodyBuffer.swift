@@ -24,6 +24,8 @@ struct BodyBuffer: ~Copyable, @unchecked Sendable {
         grow(to: Int(min(length, 256 << 20)))
     }
 
+    /// Appends a copy of bytes.
+    ///
     /// - Returns: `false` if the memory cannot be allocated.
     mutating func append(_ new: UnsafeRawBufferPointer) -> Bool {
         if count + new.count > capacity { grow(to: max(count + new.count, capacity &* 2)) }

@@ -20,8 +20,8 @@ struct ChangeObservers<Element: Sendable>: Sendable {
     /// Returns a sequence with the current element, if any, and the one after each change. A slow
     /// reader receives the latest element.
     ///
-    /// - Parameter withObservers: Calls a closure with the observers and the current element while
-    ///   their lock is held.
+    /// - Parameter withObservers: A closure that calls its argument with the observers and the
+    ///   current element while their lock is held.
     static func changes(
         _ withObservers: @escaping @Sendable (_ body: (inout ChangeObservers, Element?) -> Void) -> Void
     ) -> AsyncStream<Element> {

@@ -1,11 +1,11 @@
 import Foundation
 
-/// A clock of the standard library as the clock of a service.
+/// A service's clock that is based on a Swift `Clock`.
 ///
 /// One Swift task sleeps until the next alarm. A clock whose `sleep` throws or returns early only
 /// causes alarms to fire early.
 final class ClockTimekeeper<Base: Clock>: Timekeeper where Base.Duration == Duration {
-    /// Connects the alarms, which call it, with the object that owns them.
+    /// The timekeeper that owns the alarms, through which the alarms call it.
     private struct Owner: Sendable {
         weak var timekeeper: ClockTimekeeper?
     }
@@ -47,8 +47,9 @@ final class ClockTimekeeper<Base: Clock>: Timekeeper where Base.Duration == Dura
 
     func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
 
-    /// Starts to sleep until an instant, in place of the current sleep. Called with the lock of the
-    /// alarms, so it must not call custom code, not even by a cancellation.
+    /// Starts to sleep until an instant, in place of the current sleep. This method is called while
+    /// the lock of the alarms is held, so it must not call custom code, not even by cancelling a
+    /// task.
     private func sleep(until instant: UInt64) {
         let delay = Duration.nanoseconds(Int64(clamping: instant - min(instant, Self.origin)))
         sleeper.withLock { sleeper in

@@ -4,8 +4,8 @@ extension Duration {
 
     /// Returns a number of seconds as a duration, rounded to nanoseconds.
     ///
-    /// A positive number becomes at least a nanosecond. The range is 1e12 seconds in both
-    /// directions. NaN becomes zero.
+    /// A positive number becomes at least a nanosecond. The result is limited to 1e12 seconds in
+    /// both directions. NaN becomes zero.
     package static func clamping(seconds: Double) -> Duration {
         guard !seconds.isNaN else { return .zero }
         let seconds = min(max(seconds, -1e12), 1e12)

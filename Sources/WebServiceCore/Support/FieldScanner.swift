@@ -1,9 +1,9 @@
 /// A scanner of header fields with tokens, quoted strings, parameters and lists of them (RFC 9110,
 /// section 5.6).
 ///
-/// It accepts what senders write: empty members, spaces around `=`, parameters without a value, and
-/// quoted strings without an end. ``StructuredField`` is strict. Each byte is examined a constant
-/// number of times.
+/// The scanner tolerates common deviations from the grammar: empty members, spaces around `=`,
+/// parameters without a value, and quoted strings without an end. ``StructuredField`` is strict.
+/// Each byte is examined a constant number of times.
 package struct FieldScanner {
     package private(set) var rest: ArraySlice<UInt8>
 
@@ -13,7 +13,7 @@ package struct FieldScanner {
 
     mutating func take() -> UInt8? { rest.popFirst() }
 
-    /// Removes the next byte if it is a mark.
+    /// Removes the next byte if it is the given mark, and returns whether it was.
     package mutating func take(_ mark: Unicode.Scalar) -> Bool {
         guard rest.first == UInt8(ascii: mark) else { return false }
         rest = rest.dropFirst()
@@ -79,7 +79,7 @@ package struct FieldScanner {
         package let form: Form
     }
 
-    /// Removes the parameters that follow the current position.
+    /// Removes and returns the parameters that follow the current position.
     ///
     /// - Parameter isInList: Whether the field is a list. A comma or a syntax error then ends the
     ///   parameters; otherwise, the bytes before the first semicolon are skipped, as is everything

@@ -2,7 +2,7 @@ package import Foundation
 
 /// HTTP dates in UTC, computed with integer arithmetic, without a locale or a time zone.
 ///
-/// Any input yields a date or `nil`.
+/// Parsing returns a date or `nil` for any input.
 package enum HTTPDate {
     /// The last second of the last year with four digits: 9999-12-31T23:59:59Z.
     static let latest = Date(timeIntervalSince1970: 253_402_300_799)
@@ -61,7 +61,7 @@ package enum HTTPDate {
 
     /// Returns an IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
     ///
-    /// Fractions of a second are dropped. `nil` outside the years 0 to 9999.
+    /// Fractions of a second are dropped. Returns `nil` outside the years 0 to 9999.
     package static func text(_ date: Date) -> String? {
         guard let fields = Fields(date) else { return nil }
         func padded(_ number: Int64, _ width: Int = 2) -> String {

@@ -9,6 +9,8 @@ package enum MediaType {
         return String(decoding: text.utf8.prefix(80).filter { $0 > 0x20 && $0 < 0x7F }, as: UTF8.self)
     }
 
+    /// Returns whether a media type matches a pattern.
+    ///
     /// - Parameter pattern: A media type, `type/*` or `*/*`; `application/json` also matches every
     ///   `+json` type.
     package static func matches(_ value: String, pattern: String) -> Bool {

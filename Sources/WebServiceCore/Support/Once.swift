@@ -21,7 +21,7 @@ package final class Once<Value: Sendable>: Sendable {
         waiter?.resume(returning: value)
     }
 
-    /// The value, as soon as it is set; may be awaited once.
+    /// The value, available as soon as it is set. It may be awaited only once.
     package var value: Value {
         get async {
             await withCheckedContinuation { continuation in
@@ -43,6 +43,8 @@ package final class OnceFlag: Sendable {
 
     package var isSet: Bool { value.load(ordering: .acquiring) }
 
+    /// Sets the flag.
+    ///
     /// - Returns: Whether this call set the flag.
     package func set() -> Bool {
         !value.exchange(true, ordering: .acquiringAndReleasing)

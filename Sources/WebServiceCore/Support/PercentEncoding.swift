@@ -7,8 +7,8 @@ import Foundation
 struct ByteSet: Sendable {
     /// The output for each of the 256 bytes.
     ///
-    /// An entry contains up to three bytes in the low end and their number in the highest byte.
-    /// With it, the inner loop only looks up and stores, without branches.
+    /// An entry contains up to three bytes in its low bytes and their number in the highest byte.
+    /// The inner loop therefore only looks up and stores entries, without branches.
     private let table: [UInt32]
 
     /// - Parameter spaceAsPlus: A Boolean value that indicates whether a space is written as `+`
@@ -63,9 +63,9 @@ struct ByteSet: Sendable {
 
 /// A growing buffer into which a URL, a query or a form is written once.
 ///
-/// It owns raw memory, because it is used in the inner loop of every request: an `Array` checks for
-/// unique ownership on each byte. All access is through ``write(byte:)`` and ``reserve(_:)``, which
-/// keep `count` within `capacity`.
+/// The writer owns raw memory, because it is used in the inner loop of every request: an `Array`
+/// checks for unique ownership on each byte. All access is through ``write(byte:)`` and
+/// ``reserve(_:)``, which keep `count` within `capacity`.
 struct ByteWriter: ~Copyable {
     private var base: UnsafeMutablePointer<UInt8>
     private var capacity: Int
@@ -173,7 +173,7 @@ struct ByteWriter: ~Copyable {
     }
 }
 
-/// Decodes percent-encoded bytes. A `%` that does not begin a triplet is preserved.
+/// Returns bytes after percent-decoding. A `%` that does not begin a triplet is preserved.
 package func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {
     var result: [UInt8] = []
     var index = text.startIndex

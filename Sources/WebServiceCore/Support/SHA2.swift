@@ -68,12 +68,14 @@ private typealias SHA512 = PortableHash<SHA512Function>
 
 /// The differences between the functions: the word, the number of rounds and the rotations.
 ///
-/// The implementations are not generic: a debug build would then look up each operation of a word.
+/// The implementations are not generic, because a debug build would look up each operation of a
+/// generic word.
 private protocol SHA2Function {
     associatedtype Word: FixedWidthInteger & BitwiseCopyable & Sendable
-    /// The first bits of the fractions of the cube roots of the first primes, one for each round.
+    /// The first bits of the fractional parts of the cube roots of the first primes, one for each
+    /// round.
     static var constants: [Word] { get }
-    /// The first bits of the fractions of the square roots of the first 8 primes.
+    /// The first bits of the fractional parts of the square roots of the first 8 primes.
     static var initialState: [Word] { get }
 
     /// Updates the state with a block.
@@ -236,7 +238,7 @@ private struct PortableHash<Function: SHA2Function> {
     }
 }
 
-/// The first 64 bits of the fractions of the cube roots of the first 80 primes.
+/// The first 64 bits of the fractional parts of the cube roots of the first 80 primes.
 private let fractionsOfCubeRoots: [UInt64] = [
     0x428A_2F98_D728_AE22, 0x7137_4491_23EF_65CD, 0xB5C0_FBCF_EC4D_3B2F, 0xE9B5_DBA5_8189_DBBC,
     0x3956_C25B_F348_B538, 0x59F1_11F1_B605_D019, 0x923F_82A4_AF19_4F9B, 0xAB1C_5ED5_DA6D_8118,
@@ -260,7 +262,7 @@ private let fractionsOfCubeRoots: [UInt64] = [
     0x4CC5_D4BE_CB3E_42B6, 0x597F_299C_FC65_7E2A, 0x5FCB_6FAB_3AD6_FAEC, 0x6C44_198C_4A47_5817,
 ]
 
-/// The first 64 bits of the fractions of the square roots of the first 8 primes.
+/// The first 64 bits of the fractional parts of the square roots of the first 8 primes.
 private let fractionsOfSquareRoots: [UInt64] = [
     0x6A09_E667_F3BC_C908, 0xBB67_AE85_84CA_A73B, 0x3C6E_F372_FE94_F82B, 0xA54F_F53A_5F1D_36F1,
     0x510E_527F_ADE6_82D1, 0x9B05_688C_2B3E_6C1F, 0x1F83_D9AB_FB41_BD6B, 0x5BE0_CD19_137E_2179,

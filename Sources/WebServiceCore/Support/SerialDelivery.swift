@@ -1,7 +1,7 @@
 /// Values that one caller at a time delivers, in order: all of them, or only the newest.
 ///
-/// Part of a state that a lock protects. The caller that ``begin()`` selects delivers the values of
-/// ``next()`` outside the lock, until it returns `nil`.
+/// This value is part of a state that a lock protects. The caller that ``begin()`` selects delivers
+/// the values of ``next()`` outside the lock, until it returns `nil`.
 struct SerialDelivery<Value> {
     private var waiting = Queue<Value>()
     private var isDelivering = false

@@ -9,7 +9,8 @@ package enum StructuredField {
     package enum BareItem: Hashable, Sendable {
         /// A number of at most 15 digits.
         case integer(Int64)
-        /// A number of at most 12 digits before and 3 digits after the point, in thousandths.
+        /// A number of at most 12 digits before and 3 digits after the decimal point, in
+        /// thousandths.
         case decimal(thousandths: Int64)
         case string(String)
         case token(String)
@@ -20,7 +21,7 @@ package enum StructuredField {
         case displayString(String)
     }
 
-    /// Parameters by key, regardless of their order. Of a repeated key, the last value applies.
+    /// Parameters by key, regardless of their order. If a key is repeated, the last value applies.
     package typealias Parameters = [String: BareItem]
 
     package struct Item: Hashable, Sendable {
@@ -42,7 +43,7 @@ package enum StructuredField {
         parsed(field) { try $0.list() }
     }
 
-    /// Returns the members by key. Of a repeated key, the last member applies.
+    /// Returns the members by key. If a key is repeated, the last member applies.
     package static func dictionary(_ field: String) -> [String: Member]? {
         parsed(field) { try $0.dictionary() }
     }
@@ -212,7 +213,7 @@ private struct StructuredFieldParser {
         return byte
     }
 
-    /// Removes a digit, whose letters are in lower case (section 3.3.8).
+    /// Removes a hexadecimal digit, which must be in lower case (section 3.3.8).
     private mutating func hexDigit() throws(Malformed) -> UInt8 {
         guard let byte = scanner.take(), ASCII.isDigit(byte) || Self.isLowercase(byte),
             let value = ASCII.hexValue(byte)

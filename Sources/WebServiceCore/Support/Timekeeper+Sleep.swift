@@ -19,9 +19,9 @@ extension TaskClock {
         return await once.value
     }
 
-    /// Runs an operation and returns its value, unless it exceeds the limit on this clock.
+    /// Runs an operation and returns its value, unless the operation exceeds a limit on this clock.
     ///
-    /// An operation that has not finished by then is cancelled, and its value is discarded.
+    /// An operation that exceeds the limit is cancelled, and its value is discarded.
     ///
     /// - Returns: The value, or `nil` if the limit was exceeded.
     /// - Throws: The error of the operation, or `CancellationError` as soon as the Swift task is

@@ -12,7 +12,7 @@ package protocol Timekeeper: AnyObject, Sendable {
     /// Notifies `target` once, when the delay has passed, and retains it until then.
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm
 
-    /// Cancels an alarm. Has no effect on an alarm that has already fired.
+    /// Cancels an alarm, unless the alarm has already fired.
     func cancel(_ alarm: Alarm)
 
     /// Returns a random number from 0 to 1, for jitter.
@@ -64,8 +64,9 @@ package final class AlarmTimer: Sendable {
     private let state = Mutex(State())
     private let setTimer: @Sendable (UInt64) -> Void
 
-    /// - Parameter setTimer: Sets the timer that calls ``fire(at:)``. Called with the lock, so that
-    ///   the last call has the earliest instant. Defaults to no timer.
+    /// - Parameter setTimer: A closure that sets the timer that calls ``fire(at:)``. It is called
+    ///   while the lock is held, so that the last call has the earliest instant. Defaults to no
+    ///   timer.
     package init(setTimer: @escaping @Sendable (UInt64) -> Void = { _ in }) {
         self.setTimer = setTimer
     }

@@ -1,6 +1,7 @@
 /// The rate of a transfer over the last few seconds.
 package struct TransferRate: Sendable {
-    /// The count at instants that are at least a tenth of a second apart, for three seconds.
+    /// The counts at instants that are at least a tenth of a second apart, for the last three
+    /// seconds.
     private var samples: [(instant: UInt64, count: Int64)] = []
 
     private static let spacing: UInt64 = 100_000_000

@@ -5,7 +5,7 @@ package import Dispatch
 /// A Swift task with the executor counts while it is running or ready to run. A suspended task does
 /// not count: what it waits for is counted separately, or is outside the package.
 package final class WorkCount: TaskExecutor {
-    /// Work in progress, from its creation until it is deallocated.
+    /// Work in progress, from the creation of the token until its deallocation.
     ///
     /// The closure that does the work retains it.
     package final class Token: Sendable {

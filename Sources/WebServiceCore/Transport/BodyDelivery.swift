@@ -44,7 +44,7 @@ package final class BodyDelivery: Sendable {
         var isAborted = false
         /// A Boolean value that indicates whether the end is being delivered or was delivered.
         var isOver = false
-        /// The file of buffered bytes, and their number.
+        /// The file of buffered bytes, and the number of bytes written to it.
         var file: (file: UnlinkedFile, count: Int)?
         /// The task that is cancelled when the receiver ends the exchange with an error.
         weak var task: (any DataTask)?
@@ -73,7 +73,8 @@ package final class BodyDelivery: Sendable {
             return part
         }
 
-        /// - Returns: Whether the delivery is paused. Otherwise it continues with the next part.
+        /// - Returns: Whether the delivery is paused. Otherwise, the delivery continues with the
+        ///   next part.
         mutating func pause(at part: Part) -> Bool {
             guard !isAborted else { return false }
             first = part
@@ -116,8 +117,8 @@ package final class BodyDelivery: Sendable {
     private let receiver: any BodyReceiver
     private let clock: TaskClock
 
-    /// - Parameter clock: The clock of the session, which waits for the delivery. Defaults to
-    ///   the system clock.
+    /// - Parameter clock: The clock of the session. A test clock waits for the delivery. Defaults
+    ///   to the system clock.
     package init(_ receiver: any BodyReceiver, _ clock: TaskClock = .system) {
         self.receiver = receiver
         self.clock = clock
@@ -178,7 +179,8 @@ package final class BodyDelivery: Sendable {
         if abortion.delivers { deliver() }
     }
 
-    /// Waits until all parts are delivered or the exchange has ended. Called by one task at a time.
+    /// Waits until all parts are delivered or the exchange has ended. Only one task at a time may
+    /// call this method.
     package func room() async {
         await withCheckedContinuation { continuation in
             let waits = state.withLock { state in
@@ -201,7 +203,7 @@ package final class BodyDelivery: Sendable {
         if state.withLock({ $0.add(part) }) { deliver() }
     }
 
-    /// Writes bytes to the file. Called by one thread at a time.
+    /// Writes bytes to the file. Only one thread at a time may call this method.
     private func store(_ data: Data) throws -> Part {
         do {
             let last = state.withLock { $0.file }  // released outside the lock
@@ -283,7 +285,8 @@ package final class DeliveringTask: StreamTask {
 
     /// - Parameters:
     ///   - clock: The clock of the session. Defaults to the system clock.
-    ///   - make: Returns the task of the transport, which passes the response to the delivery.
+    ///   - make: A closure that returns the task of the transport, which passes the response to the
+    ///     delivery.
     package init(
         _ receiver: any BodyReceiver, _ clock: TaskClock = .system, _ make: (BodyDelivery) -> any DataTask
     ) {

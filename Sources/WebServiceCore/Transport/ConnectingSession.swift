@@ -5,11 +5,12 @@ package protocol ConnectingSession: Session {
     /// The header fields that the session adds to requests that do not have them.
     var defaultHeaders: Headers { get }
 
-    /// Opens a connection to the host and port of a request. Sends no byte of the request.
+    /// Opens a connection to the host and port of a request, without sending any byte of the
+    /// request.
     ///
-    /// Returns when the connection is established, including the tunnel of a proxy and the TLS
-    /// handshake, which offers HTTP/1.1. The request's connect timeout applies; its idle timeout
-    /// does not.
+    /// The method returns when the connection is established, including the tunnel of a proxy and
+    /// the TLS handshake, which offers HTTP/1.1. The request's connect timeout applies; its idle
+    /// timeout does not.
     ///
     /// - Parameter request: A request for an `http` or `https` URL.
     /// - Throws: The errors of a request that cannot be sent; `URLError.cancelled` if the task is
@@ -19,16 +20,17 @@ package protocol ConnectingSession: Session {
 
 /// A connection that transfers bytes in both directions, opened by a ``ConnectingSession``.
 ///
-/// All members may be called on any thread. A cancelled task ends the connection: its call, and all
-/// others, throw `URLError.cancelled`. Deallocating the object closes the connection.
+/// All members may be called on any thread. Cancelling the Swift task of a call ends the
+/// connection: this call and all others throw `URLError.cancelled`. Deallocating the object closes
+/// the connection.
 package protocol ByteConnection: AnyObject, Sendable {
     /// The metrics of opening the connection, and the number of bytes sent and received so far.
     var metrics: TransportMetrics { get }
 
     /// Returns the next bytes, at most 64 KiB, or no bytes at the end and in every later call.
     ///
-    /// While it is not called, at most 64 KiB are buffered. Concurrent calls receive successive
-    /// bytes, in the order of the calls.
+    /// While this method is not called, at most 64 KiB are buffered. Concurrent calls receive
+    /// successive bytes, in the order of the calls.
     ///
     /// - Throws: `URLError.networkConnectionLost` if the connection was lost, after the bytes that
     ///   arrived before. Over TLS, this includes an end without `close_notify`.
@@ -36,7 +38,7 @@ package protocol ByteConnection: AnyObject, Sendable {
 
     /// Sends bytes, and returns when all of them were passed to the system.
     ///
-    /// The bytes of concurrent calls are sent one after another, in the order of the calls. An end
+    /// The bytes of concurrent calls are sent one after another, in the order of the calls. The end
     /// of the received bytes does not prevent sending.
     ///
     /// - Throws: `URLError.networkConnectionLost` if the connection was lost.

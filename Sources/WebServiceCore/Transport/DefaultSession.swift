@@ -1,4 +1,4 @@
-/// The session of services for which none is set. It can be set once, before it is used.
+/// The session of services whose session is not set. It can be set once, before it is used.
 final class DefaultSession: Sendable {
     private struct State {
         var session: (any Session)?
@@ -22,7 +22,8 @@ final class DefaultSession: Sendable {
 
     /// Sets the session.
     ///
-    /// - Throws: ``WebServiceError/Code/defaultSessionInUse`` if it was set or used before.
+    /// - Throws: ``WebServiceError/Code/defaultSessionInUse`` if the session was set or used
+    ///   before.
     func set(_ session: any Session) throws(WebServiceError) {
         let wasFixed = state.withLock { state in
             guard !state.isFixed else { return true }
@@ -37,6 +38,7 @@ final class DefaultSession: Sendable {
 }
 
 extension WebServiceError.Code {
-    /// The default session was set or used before; see ``WebService/setDefaultSession(_:)``.
+    /// A default session that cannot be set, because it was set or used before; see
+    /// ``WebService/setDefaultSession(_:)``.
     public static let defaultSessionInUse = WebServiceError.Code("defaultSessionInUse")
 }

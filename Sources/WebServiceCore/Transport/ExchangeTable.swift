@@ -5,8 +5,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The `URLSession` of a ``FoundationSession`` and its delegate. It stores the delivery of each
-/// task. Foundation calls it on one serial queue, and the clock calls it on another thread.
+/// The `URLSession` of a ``FoundationSession`` and its delegate. The table stores the delivery of
+/// each task. Foundation calls it on one serial queue, and the clock calls it on another thread.
 ///
 /// Tasks are created and cancelled on a serial queue of the table, because Foundation on Linux
 /// waits for its work queue in these calls. All sessions of the process share that work queue, and
@@ -25,7 +25,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     }
 
     private struct State {
-        /// `nil` after it was invalidated.
+        /// The session; `nil` after it was invalidated.
         var session: URLSession?
         var exchanges: [Int: Exchange] = [:]
         /// The tasks whose end Foundation has not reported, including abandoned ones.
@@ -67,7 +67,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     private let clock: TaskClock
     private let queue = DispatchQueue(label: "WebService.FoundationSession")
 
-    /// - Parameter clock: Measures the idle timeouts.
+    /// - Parameter clock: The clock that measures the idle timeouts.
     init(configuration: URLSessionConfiguration, _ clock: TaskClock) {
         self.clock = clock
         state = Mutex(State())
@@ -123,9 +123,10 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     /// Creates a Foundation task and passes it to the handle.
     ///
     /// - Parameters:
-    ///   - owner: Retained until the exchange ends, so that no task is started after ``release()``.
-    ///   - handle: Receives the task, unless it was cancelled.
-    ///   - delivery: Receives the response.
+    ///   - owner: The session, which is retained until the exchange ends, so that no task is
+    ///     started after ``release()``.
+    ///   - handle: The object that receives the task, unless it was cancelled.
+    ///   - delivery: The object that receives the response.
     func start(
         _ request: URLRequest, of owner: any AnyObject & Sendable, timeout: TimeInterval, handle: ResumableDataTask,
         delivery: BodyDelivery
@@ -246,8 +247,8 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         newRequest request: URLRequest,
         completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        // The completion handler of a task that is being cancelled is never called: Foundation on
-        // Linux terminates the process.
+        // The completion handler of a task that is being cancelled is never called, because
+        // Foundation on Linux would terminate the process.
         let isWanted = state.withLock { state in
             guard state.exchanges[task.taskIdentifier] != nil else { return false }
             state.declined.insert(task.taskIdentifier)

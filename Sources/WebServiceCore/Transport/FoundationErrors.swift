@@ -6,7 +6,7 @@ import FoundationNetworking
 
 extension Error {
     /// Returns the error with the code of its cause. Foundation on Linux reports many causes as
-    /// unknown errors, which only libcurl's message identifies.
+    /// unknown errors, which can be identified only by libcurl's message.
     ///
     /// - Parameter response: The response, whose content coding is added to the error of a body
     ///   that cannot be decoded.

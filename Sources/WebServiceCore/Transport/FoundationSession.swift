@@ -7,10 +7,10 @@ public import FoundationNetworking
 /// The default session of a ``WebService``: one long-lived `URLSession` with an internal delegate.
 ///
 /// Bodies with files (``Request/multipart``), streamed bodies of more than 1 MiB, and received
-/// bytes beyond 256 KiB that wait for the reader of a stream are written to temporary files.
-/// Foundation stores no cookies, cache entries or credentials. A 401 is an ordinary response with
-/// its body, regardless of its challenge. Completions run on the delegate queue of the
-/// `URLSession`; ``SessionTask`` leaves it immediately.
+/// bytes beyond 256 KiB that wait for the reader of a stream are written to temporary files. With
+/// the default configuration, Foundation stores no cookies, cache entries or credentials. A 401 is
+/// an ordinary response with its body, regardless of its challenge. Completions run on the delegate
+/// queue of the `URLSession`; ``SessionTask`` continues on another thread immediately.
 ///
 /// Create one session per configuration and retain it: on Linux, repeatedly creating and
 /// invalidating sessions is not safe.
@@ -30,7 +30,8 @@ public final class FoundationSession: StreamingSession {
         self.init(configuration: configuration, timekeeper: nil)
     }
 
-    /// - Parameter timekeeper: Measures the idle timeouts; `nil` for the system clock.
+    /// - Parameter timekeeper: The clock that measures the idle timeouts; `nil` for the system
+    ///   clock.
     package init(
         configuration: URLSessionConfiguration = FoundationSession.defaultConfiguration, timekeeper: (any Timekeeper)?
     ) {
@@ -63,7 +64,7 @@ public final class FoundationSession: StreamingSession {
 
     /// Creates a task that sends the request when it is resumed.
     ///
-    /// It fails with `URLError.timedOut` if no byte arrives for ``Request/Options/timeout``.
+    /// The task fails with `URLError.timedOut` if no byte arrives for ``Request/Options/timeout``.
     /// Metrics, trailer fields and interim heads are not delivered, because Foundation on Linux
     /// does not provide them. While the receiver is paused, the session continues to receive. It
     /// buffers up to 256 KiB in memory and up to 1 GiB in total, with the rest in an unlinked

@@ -4,16 +4,18 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Prevents Foundation from following redirects and from handling challenges for credentials.
+/// A task delegate that prevents Foundation from following redirects and from handling challenges
+/// for credentials.
 ///
 /// A redirect is delivered as the response, and ``RedirectPolicy`` follows it. The challenge of a
 /// 401 is declined, so that the 401 is delivered as the response, and ``Authentication`` sends
-/// credentials. The session's delegate, if there is one, receives the challenge first; it is
-/// declined unless that delegate has a credential. Foundation calls the session's delegate for all
-/// methods that are not implemented here.
+/// credentials. The session's delegate, if there is one, receives the challenge first; the
+/// challenge is declined unless that delegate has a credential. Foundation calls the session's
+/// delegate for all methods that are not implemented here.
 ///
-/// On Apple platforms a declined challenge completes with the response. Foundation on Linux ends
-/// the task as cancelled instead; ``rejectedResponse`` is then the server's response.
+/// On Apple platforms, the task of a declined challenge completes with the response. On Linux,
+/// Foundation ends the task as cancelled instead; ``rejectedResponse`` is then the server's
+/// response.
 final class PassiveTaskDelegate: NSObject, URLSessionDataDelegate {
     typealias ChallengeHandler = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
 
@@ -65,7 +67,8 @@ extension PassiveTaskDelegate {
 }
 
 #if !canImport(FoundationNetworking)
-/// Prevents Foundation from following redirects. The session's delegate receives the challenges.
+/// A task delegate that prevents Foundation from following redirects. The session's delegate
+/// receives the challenges.
 final class RedirectDecliner: NSObject, URLSessionTaskDelegate {
     func urlSession(
         _ session: URLSession,

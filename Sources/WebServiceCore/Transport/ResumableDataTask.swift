@@ -7,10 +7,10 @@ import FoundationNetworking
 
 /// A data task that creates its `URLSessionDataTask` when it is resumed.
 ///
-/// A body with files is written to a temporary file first, in the background and until the task is
-/// cancelled, and passed to Foundation as memory-mapped bytes. As a stream, Foundation would send
-/// it without its length; and if Foundation on Linux reads a body from a file, it terminates the
-/// process when the exchange ends early. On Linux, Foundation then creates a copy in memory.
+/// A body with files is first written to a temporary file, in the background and until the task is
+/// cancelled, and passed to Foundation as memory-mapped bytes. Foundation would send a stream
+/// without its length, and when Foundation on Linux reads a body from a file, it terminates the
+/// process if the exchange ends early. On Linux, Foundation copies the memory-mapped bytes.
 final class ResumableDataTask: DataTask {
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
 
@@ -23,9 +23,9 @@ final class ResumableDataTask: DataTask {
     private let start: @Sendable (URLRequest, ResumableDataTask) -> Void
 
     /// - Parameters:
-    ///   - completion: Called once.
-    ///   - start: Creates the Foundation task and passes it to ``run(_:cancel:)``, or calls the
-    ///     completion.
+    ///   - completion: A closure that is called once.
+    ///   - start: A closure that creates the Foundation task and passes it to ``run(_:cancel:)``,
+    ///     or calls the completion.
     init(
         request: any URLRequestEncodable,
         completion: @escaping Completion,
@@ -66,7 +66,7 @@ final class ResumableDataTask: DataTask {
 
     /// Resumes the Foundation task, which has not been resumed yet.
     ///
-    /// - Parameter cancel: Cancels the task without waiting.
+    /// - Parameter cancel: A closure that cancels the task without waiting.
     func run(_ task: URLSessionDataTask, cancel: @escaping @Sendable () -> Void) {
         let isWanted = phase.withLock { phase in
             guard case .running = phase else { return false }

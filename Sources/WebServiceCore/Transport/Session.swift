@@ -6,12 +6,13 @@ public import FoundationNetworking
 
 /// A transport that sends one request and returns one response.
 ///
-/// The extension point for custom transports. ``FoundationSession`` is the default, `URLSession`
-/// conforms, `MockSession` responds in tests, and a custom session implements one method. A session
-/// does not implement rules above the transport: retries, redirects, credentials and deadlines work
-/// identically over every session.
+/// This protocol is the extension point for custom transports. ``FoundationSession`` is the
+/// default, `URLSession` conforms, `MockSession` responds in tests, and a custom session implements
+/// one method. A session does not implement rules above the transport: retries, redirects,
+/// credentials and deadlines work identically over every session.
 ///
-/// A session that adds a header field to every request and forwards it to another session:
+/// The following session adds a header field to every request and passes the request to another
+/// session:
 /// ```swift
 /// struct TaggingSession: Session {
 ///     let inner: any Session
@@ -29,11 +30,12 @@ public protocol Session: Sendable {
     /// Creates a task that sends `request` when it is resumed; nothing happens until then.
     ///
     /// - Parameters:
-    ///   - request: The request to send. Use `urlRequest()` if the session can report the error it
-    ///     throws.
-    ///   - completion: Called exactly once after the task is resumed, on any thread, possibly
-    ///     within `resume()`: with the body and the response, or with an error; after `cancel()`
-    ///     with `URLError.cancelled`. ``SessionTask`` ignores calls after the first.
+    ///   - request: The request to send. Use `urlRequest()` if the session can report the error
+    ///     that it throws.
+    ///   - completion: A closure that the session calls exactly once after the task is resumed, on
+    ///     any thread, possibly within `resume()`. It receives the body and the response, or an
+    ///     error; after `cancel()`, the error is `URLError.cancelled`. ``SessionTask`` ignores
+    ///     calls after the first.
     func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) -> Void
@@ -44,11 +46,11 @@ public protocol Session: Sendable {
     /// Defaults to ``Response/Source/network``.
     var responseSource: Response.Source { get }
 
-    /// Returns whether the session may add its own credentials to a request for a URL, such as a
-    /// client certificate, cookies or a password.
+    /// Returns whether the session may add its own credentials, such as a client certificate,
+    /// cookies or a password, to a request for a URL.
     ///
-    /// A `ResponseCache` without an account then stores nothing. Called on any thread. Defaults
-    /// to `false`.
+    /// A `ResponseCache` without an account then stores nothing. This method is called on any
+    /// thread. Defaults to `false`.
     func addsCredentials(to url: URL) -> Bool
 }
 
@@ -64,10 +66,10 @@ extension Session {
 ///
 /// All members may be called from any thread, in any order, any number of times.
 public protocol DataTask: AnyObject, Sendable {
-    /// The state of the exchange. Initially `.suspended`.
+    /// The state of the exchange, initially `.suspended`.
     var state: DataTaskState { get }
 
-    /// Sends the request. Has no effect if it was already sent or cancelled.
+    /// Sends the request. This method has no effect if the request was already sent or cancelled.
     func resume()
 
     /// Holds back a request that has not been sent yet.

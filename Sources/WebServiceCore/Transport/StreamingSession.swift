@@ -7,7 +7,8 @@ public protocol StreamingSession: Session {
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - receiver: Receives the response. The session retains it until the exchange has ended.
+    ///   - receiver: The receiver of the response. The session retains it until the exchange has
+    ///     ended.
     func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask
 }
 
@@ -18,8 +19,8 @@ package protocol UploadingSession: StreamingSession {}
 public protocol StreamTask: DataTask {
     /// Continues an exchange whose receiver returned ``Demand/pause``.
     ///
-    /// Returns immediately; the receiver is called later, on a thread of the session. Has no effect
-    /// if the exchange is not paused.
+    /// This method returns immediately; the receiver is called later, on a thread of the session.
+    /// If the exchange is not paused, the method has no effect.
     func receiveMore()
 }
 
@@ -45,13 +46,13 @@ public protocol BodyReceiver: AnyObject, Sendable {
     /// - Parameters:
     ///   - head: The head of the final response.
     ///   - length: The number of bytes that follow; `nil` if it is unknown.
-    ///   - decoder: Decodes the bytes that follow; `nil` if they are not encoded, or if the session
-    ///     decodes them.
+    ///   - decoder: The decoder of the bytes that follow; `nil` if they are not encoded, or if the
+    ///     session decodes them.
     func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws
 
     /// Receives bytes of the body.
     ///
-    /// - Parameter bytes: Valid until the method returns.
+    /// - Parameter bytes: The bytes, which are valid only until the method returns.
     /// - Returns: ``Demand/more`` if the receiver took the bytes, or ``Demand/pause`` if it took
     ///   none of them. The session delivers the same bytes again after
     ///   ``StreamTask/receiveMore()``.
@@ -74,7 +75,7 @@ public protocol BodyReceiver: AnyObject, Sendable {
 }
 
 extension BodyReceiver {
-    /// `false`.
+    /// Defaults to `false`.
     public var mayPause: Bool { false }
     /// Ignores the head.
     public func didReceive(interim head: ResponseHead) {}
@@ -92,14 +93,14 @@ public enum Demand: Sendable {
 
 /// A decoder of a content coding (RFC 9110, section 8.4.1), used by one receiver.
 ///
-/// The receiver decides when it decodes, so that a small compressed body cannot exhaust memory.
+/// The receiver decides when to decode, so that a small compressed body cannot exhaust memory.
 public protocol ContentDecoder: Sendable {
     /// Decodes bytes.
     ///
     /// - Parameters:
     ///   - bytes: The encoded bytes that follow those already decoded.
     ///   - limit: The number of decoded bytes after which to return.
-    ///   - append: Receives decoded bytes in pieces of up to 64 KiB.
+    ///   - append: A closure that receives decoded bytes in pieces of up to 64 KiB.
     /// - Returns: The number of encoded bytes that were consumed. If the limit was reached, call
     ///   the method again with the remaining bytes, even if none remain: the decoder may hold
     ///   further output.

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The phase of a session's task, with what the task needs until it is complete.
+/// The phase of a session's task, with the content that the task needs until it is complete.
 ///
 /// A task is resumed and completed once. The transitions return the content to the caller that made
 /// them, which then acts on it without the lock of the task.
@@ -30,6 +30,8 @@ package enum TaskPhase<Content> {
         }
     }
 
+    /// Begins the running phase.
+    ///
     /// - Returns: The content; `nil` if the task was resumed or completed before.
     package mutating func resume() -> Content? {
         guard case .suspended(let content) = self else { return nil }
@@ -37,6 +39,8 @@ package enum TaskPhase<Content> {
         return content
     }
 
+    /// Completes the task.
+    ///
     /// - Returns: The phase that the task was in.
     package mutating func complete() -> TaskPhase {
         defer { self = .completed }

@@ -54,8 +54,9 @@ extension URLSession: Session {
 }
 
 extension URLSession {
-    /// Returns whether the session has a delegate, which may respond to challenges, or its
-    /// configuration has cookies or passwords for a URL, or header fields.
+    /// Returns whether the session has a delegate, which may respond to challenges, or whether its
+    /// configuration has cookies or passwords for a URL, or header fields other than `Accept`,
+    /// `Accept-Encoding`, `Accept-Language` and `User-Agent`.
     public func addsCredentials(to url: URL) -> Bool {
         delegate != nil || configuration.addsCredentials(to: url)
     }

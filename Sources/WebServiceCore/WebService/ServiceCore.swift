@@ -41,7 +41,8 @@ final class ServiceCore: PipelineSource {
 
     private struct State: Sendable {
         var configuration: Configuration
-        /// Created with each change of the configuration, so that a task only takes a reference.
+        /// The stages of the configuration, created at each change so that a task only takes a
+        /// reference.
         var stages: Stages
         /// The header fields that are sent to certain origins only.
         var boundFields: [Request.BoundFields] = []
@@ -119,7 +120,7 @@ final class ServiceCore: PipelineSource {
         withExtendedLifetime(replaced) {}
     }
 
-    /// The stages for the current configuration. Its delegate is the one that was set, or else
+    /// The stages for the current configuration. Their delegate is the one that was set, or else
     /// that of the data source.
     var stages: Stages { supplyingDelegate(state.withLock { $0.stages }) }
 

@@ -8,17 +8,17 @@ extension WebService {
     /// }
     /// ```
     /// Every task that is resumed in the closure, of this or another service, fails with
-    /// ``WebServiceError/Code/deadline`` when the duration has elapsed on the clock of this
-    /// service. A task that is resumed later fails immediately, and sends nothing. Streams and
-    /// event streams that are opened in the closure end with the same error, also after it has
-    /// returned, and so do downloads.
+    /// ``WebServiceError/Code/deadline`` when the duration has elapsed on this service's clock. A
+    /// task that is resumed after that fails immediately and sends nothing. Streams, event streams
+    /// and downloads that are started in the closure end with the same error, even after the
+    /// closure has returned.
     ///
     /// - The deadline of a request and those of inner scopes can only shorten the duration.
-    /// - Child tasks of the closure, each `Task` that it creates, and the handlers and steps of its
-    ///   tasks belong to the scope. A `Task.detached` does not.
-    /// - A task that was resumed before is not affected. Typed requests that share a response
-    ///   (``DuplicateMode/join``) have their own scopes: the end of one does not affect the others.
-    ///   A refresh of credentials and a ``PassiveTask`` belong to no scope.
+    /// - Child tasks of the closure, each `Task` that the closure creates, and the handlers and
+    ///   steps of its tasks belong to the scope. A `Task.detached` does not.
+    /// - A task that was resumed before the call is not affected. Typed requests that share a
+    ///   response (``DuplicateMode/join``) have their own scopes: the end of one does not affect
+    ///   the others. A refresh of credentials and a ``PassiveTask`` belong to no scope.
     /// - The closure is not interrupted: other code in it continues.
     ///
     /// - Parameters:

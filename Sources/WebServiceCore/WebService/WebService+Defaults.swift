@@ -3,12 +3,12 @@
 /// ``headers`` and ``options`` are copied into a request when the service creates it, with
 /// ``request(_:path:pathParameters:)`` or a method such as ``GET(_:pathParameters:)``. The request
 /// can change each of them, and a later change of the service does not affect the request. A
-/// ``Request`` or `URLRequest` that was created elsewhere has its own.
+/// ``Request`` or `URLRequest` that was created elsewhere has its own header fields and options.
 extension WebService {
     /// The header fields of the requests that the service creates. Defaults to none.
     ///
     /// They are sent to the origin of the base URL and to ``headerOrigins`` only. A request for an
-    /// absolute URL of another origin has none of them but `Accept`, `Accept-Encoding`,
+    /// absolute URL of another origin has none of them except `Accept`, `Accept-Encoding`,
     /// `Accept-Language` and `User-Agent`. The others are also removed when the URL of the request
     /// changes to another origin: by an interceptor, the delegate, a link to another page or a
     /// redirect.
@@ -33,9 +33,9 @@ extension WebService {
     /// The decoder of typed requests, and of the methods of ``SessionTask`` that are called without
     /// a decoder. Defaults to a `JSONDecoder`.
     ///
-    /// A method of ``SessionTask`` reads it when it is called. Typed requests use it unless they
-    /// define another one (``HTTPServiceRequest/decoder``). ``Response/decode(_:decoder:)`` has a
-    /// parameter for it.
+    /// A method of ``SessionTask`` reads this property when the method is called. Typed requests
+    /// use this decoder unless they define another one (``HTTPServiceRequest/decoder``).
+    /// ``Response/decode(_:decoder:)`` has a parameter for the decoder instead.
     public var decoder: any BodyDecoder {
         get { core.decoder }
         set { core.configure { $0.decoder = newValue } }
@@ -44,9 +44,9 @@ extension WebService {
     /// The encoder of typed requests, and of ``SessionTask/setJSON(_:encoder:)`` if it is called
     /// without an encoder. Defaults to a `JSONEncoder`.
     ///
-    /// `setJSON` reads it when it is called. Typed requests use it unless they define another one
-    /// (``ParameterizedRequest/encoder``). ``Request/serialize(_:encoder:contentType:)`` has a
-    /// parameter for it.
+    /// `setJSON` reads this property when it is called. Typed requests use this encoder unless they
+    /// define another one (``ParameterizedRequest/encoder``).
+    /// ``Request/serialize(_:encoder:contentType:)`` has a parameter for the encoder instead.
     public var encoder: any BodyEncoder & Sendable {
         get { core.encoder }
         set { core.configure { $0.encoder = newValue } }
@@ -54,10 +54,11 @@ extension WebService {
 
     /// The session of each new service in this process. Defaults to ``FoundationSession/shared``.
     ///
-    /// It is used, and can no longer be set, when a service is created or this property is read.
+    /// After a service has been created or this property has been read, the session can no longer
+    /// be set.
     public static var defaultSession: any Session { DefaultSession.shared.session }
 
-    /// Sets ``defaultSession``, once, at the start of the program.
+    /// Sets ``defaultSession``, which is possible only once and before the session is used.
     ///
     /// - Throws: ``WebServiceError/Code/defaultSessionInUse`` if the default session was set or
     ///   used before. It then remains unchanged.

@@ -31,8 +31,8 @@ extension WebService {
     ///
     /// Each task ends with `URLError.cancelled`, unless it already has a result, and the reader of
     /// each stream receives the same error. Tasks that other threads create or resume during the
-    /// call may be missed; ``invalidate()`` refuses them. Asynchronous steps of tasks that have a
-    /// result, such as `mapAsync`, continue.
+    /// call may be missed; ``invalidate()`` refuses them. Asynchronous steps, such as `mapAsync`,
+    /// continue if their task already has a result.
     public func cancelAll() {
         // Later work is cancelled first, so that a queued request does not start when the one
         // before it is cancelled.
@@ -41,7 +41,8 @@ extension WebService {
 
     /// Cancels the exchanges in flight that satisfy a predicate; see ``cancelAll()``.
     ///
-    /// - Parameter predicate: Called on the calling thread, once for each exchange.
+    /// - Parameter predicate: A closure that returns whether to cancel an exchange. It is called on
+    ///   the calling thread, once for each exchange.
     public func cancelAll(where predicate: (InFlightExchange) throws -> Bool) rethrows {
         for work in core.workInFlight.reversed() {
             if let snapshot = work.snapshot, try predicate(snapshot) { work.cancel() }

@@ -21,8 +21,8 @@ extension WebService {
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - key: Identifies the request for lookups and the comparison with others. Defaults to
-    ///     `nil`: the request itself.
+    ///   - key: The key that identifies the request for lookups and for comparisons with others.
+    ///     Defaults to `nil`: the request itself.
     ///   - duplicates: The handling of an equal request in flight, determined when the task is
     ///     resumed.
     public func perform<Request: ServiceRequest>(
@@ -39,9 +39,9 @@ extension WebService {
     ///   - key: See `perform(_:key:duplicates:)`.
     ///   - duplicates: See `perform(_:key:duplicates:)`. Tasks that join share the exchange, and
     ///     the options, of the call that started it.
-    ///   - configure: Changes each ``Request`` that the endpoint sends for this call, after
-    ///     `request(for:)`: its timeouts, priority, tags or header fields. Called in the
-    ///     background.
+    ///   - configure: A closure that changes each ``Request`` that the endpoint sends for this
+    ///     call, for example its timeouts, priority, tags or header fields. It is called in the
+    ///     background, after `request(for:)`.
     @_disfavoredOverload  // a trailing closure is the completion handler
     public func perform<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
@@ -81,8 +81,9 @@ extension ServiceCore {
     ///
     /// - Parameters:
     ///   - id: The identifier of the request (``observe(_:_:)``).
-    ///   - configure: Changes the requests of the endpoint; `nil` for no change.
-    ///   - deliver: Delivers the response to the task, and returns whether the task accepted it.
+    ///   - configure: A closure that changes the requests of the endpoint; `nil` for no change.
+    ///   - deliver: A closure that delivers the response to the task and returns whether the task
+    ///     accepted it.
     func begin(
         _ request: any ServiceRequest, id: UInt64, _ typed: TypedConfiguration, key: RequestKey?,
         duplicates: DuplicateMode, configure: (@Sendable (inout Request) -> Void)? = nil, task: SessionTask,

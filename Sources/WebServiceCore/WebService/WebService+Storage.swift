@@ -12,10 +12,10 @@ extension WebService {
     /// The read finds the responses that this service received earlier, even if they are still
     /// being stored. A value stored as raw bytes is processed by the first endpoint that processes
     /// stored data of the request. The task fails with ``WebServiceError/Code/noStoredData`` if
-    /// there is no entry, none that is recent enough, or none that can still be read (the reason is
-    /// then the underlying error); with ``WebServiceError/Code/noStorage`` or
-    /// ``WebServiceError/Code/noEndpoint``; with the error of the storage; or with
-    /// `URLError.cancelled`.
+    /// there is no entry, none that is recent enough, or none that can still be read; in the last
+    /// case, the reason is the underlying error. The task can also fail with
+    /// ``WebServiceError/Code/noStorage``, ``WebServiceError/Code/noEndpoint``, the error of the
+    /// storage, or `URLError.cancelled`.
     ///
     /// A read with a dependency completes on the main actor: its handlers run there before any
     /// handler that receives the newer value, unless the read is cancelled.
@@ -23,8 +23,8 @@ extension WebService {
     /// - Parameters:
     ///   - request: The request whose response is stored; only its identifier and classification
     ///     are used.
-    ///   - maximumAge: The maximum age; an entry of unknown age is too old. Defaults to `nil`, any
-    ///     age.
+    ///   - maximumAge: The maximum age. An entry of unknown age counts as too old. Defaults to
+    ///     `nil`: any age.
     ///   - dependency: The task that the read depends on. Defaults to
     ///     ``StorageReadDependency/independent``.
     public func stored<Request: StorableRequest>(
@@ -33,7 +33,7 @@ extension WebService {
         readStored(request, maximumAge: maximumAge, dependency) { $0 }
     }
 
-    /// - Parameter transform: Returns the value of the task.
+    /// - Parameter transform: A closure that returns the value of the task.
     package func readStored<Request: StorableRequest, Value: Sendable>(
         _ request: Request, maximumAge: Duration?, _ dependency: StorageReadDependency,
         _ transform: @escaping @Sendable (SourcedValue<Request.Output>) -> Value
@@ -72,7 +72,7 @@ extension WebService {
     /// The response to a request in flight is still stored: cancel that request first.
     ///
     /// - Throws: ``WebServiceError/Code/noStorage``; the error of the storage; or
-    ///   ``WebServiceError/Code/storage`` if the removal takes longer than 10 seconds: the entry is
+    ///   ``WebServiceError/Code/storage`` if the removal takes longer than 10 seconds. The entry is
     ///   then removed when the storage responds again.
     public func deleteStored(_ request: some StorableRequest) async throws {
         let typed = typed
@@ -88,8 +88,8 @@ extension WebService {
     /// Responses with other classifications remain
     /// (``ResponseStorage/removeEntries(of:)``).
     ///
-    /// - Throws: The error of the last storage that fails; the others are still processed.
-    ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
+    /// - Throws: The error of the first storage that fails; the others are still processed. If the
+    ///   removal takes longer than 10 seconds, the error is ``WebServiceError/Code/storage``.
     public func deleteStored(_ classification: DataClassification) async throws {
         let typed = typed
         let storages = typed.storages.filter { $0.classifications?.contains(classification) ?? true }
@@ -98,16 +98,16 @@ extension WebService {
 
     /// Empties the storages that accept any classification.
     ///
-    /// - Throws: The error of the first storage that fails; the others are still emptied.
-    ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
+    /// - Throws: The error of the first storage that fails; the others are still emptied. If the
+    ///   removal takes longer than 10 seconds, the error is ``WebServiceError/Code/storage``.
     public func deleteStoredInAnyClassification() async throws {
         try await removeAll { $0.classifications == nil }
     }
 
     /// Empties all storages.
     ///
-    /// - Throws: The error of the first storage that fails; the others are still emptied.
-    ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
+    /// - Throws: The error of the first storage that fails; the others are still emptied. If the
+    ///   removal takes longer than 10 seconds, the error is ``WebServiceError/Code/storage``.
     public func deleteAllStored() async throws {
         try await removeAll { _ in true }
     }
@@ -124,7 +124,7 @@ extension WebService {
         _ key: StorageKey?, from storages: [any ResponseStorage], _ typed: TypedConfiguration,
         _ body: @escaping @Sendable (any ResponseStorage) async throws -> Void
     ) async throws {
-        let failure = Mutex<(any Error)?>(nil)  // of the first storage that fails
+        let failure = Mutex<(any Error)?>(nil)  // the error of the first storage that fails
         try await typed.order.makeChange(key, core.clock) {
             for storage in storages.reversed() {
                 do { try await body(storage) } catch {

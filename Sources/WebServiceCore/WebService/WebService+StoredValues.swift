@@ -6,7 +6,7 @@ import FoundationNetworking
 
 /// Conversion between entries and values.
 extension ServiceCore {
-    /// Starts the read of a task when it is first resumed.
+    /// Starts the read of a task when the task is first resumed.
     func beginRead<Request: StorableRequest>(
         of request: Request, maximumAge: Duration?, _ dependency: StorageReadDependency, task: SessionTask,
         outcome: TypedResult<SourcedValue<Request.Output>>

@@ -1,8 +1,8 @@
 public import Foundation
 
 extension WebService {
-    /// Returns the absolute URL of a path. It is the base URL or below it, unless the path is an
-    /// absolute URL.
+    /// Returns the absolute URL of a path. The result is the base URL or below it, unless the path
+    /// is an absolute URL.
     ///
     /// | path, with the base `https://h/v1` or `https://h/v1/` | URL |
     /// | --- | --- |

@@ -5,12 +5,13 @@ extension WebService {
     package var taskClock: TaskClock { core.clock }
 
     /// Returns a task for a request whose response has the status 101, after which its connection
-    /// has another protocol (RFC 9110, section 7.8).
+    /// uses another protocol (RFC 9110, section 7.8).
     ///
-    /// The value is a streamed response without bytes. The session ends it together with the
-    /// connection. Until then, the service lists it as in flight.
+    /// The value is a streamed response without bytes. The session ends the response together with
+    /// the connection. Until then, the service lists the response as in flight.
     ///
-    /// - Parameter session: Returns the session for the request, from that of the service.
+    /// - Parameter session: A closure that returns the session for the request, from that of the
+    ///   service.
     package func upgrade(
         _ request: Request, over session: @escaping @Sendable (any Session) -> any StreamingSession
     ) -> TypedTask<StreamedResponse> {
@@ -22,8 +23,8 @@ extension WebService {
 }
 
 extension StreamedResponse {
-    /// Returns a closure that notifies the observers of messages; `nil` without observers. It does
-    /// not retain the body.
+    /// A closure that notifies the observers of messages; `nil` without observers. It does not
+    /// retain the body.
     package var messageReporter: (@Sendable (WebSocketMessage, _ isReceived: Bool) -> Void)? {
         guard let context = body.context, context.isObserved else { return nil }
         return { context.report($0, isReceived: $1) }

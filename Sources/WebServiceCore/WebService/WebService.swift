@@ -21,7 +21,7 @@ public import FoundationNetworking
 /// of every request and response on the connection.
 ///
 /// All members may be used from any thread. A ``SessionTask`` retains the configuration of its
-/// service and not the service, and continues when the service is deallocated. The ``TypedTask`` of
+/// service but not the service, and continues when the service is deallocated. The ``TypedTask`` of
 /// a typed request also retains the service until it has a result; if both are deallocated, the
 /// request ends with `URLError.cancelled` (`ServiceCore.swift`).
 public final class WebService: Sendable {
@@ -29,7 +29,7 @@ public final class WebService: Sendable {
     /// or https URL, in which case each task fails.
     public var baseURL: URL? { core.baseURL }
 
-    /// Creates the URL of each path; `nil` to apply the rules of
+    /// The closure that creates the URL of each path; `nil` to apply the rules of
     /// ``absoluteURL(_:pathParameters:)``.
     public var urlBuilder: URLBuilder? { core.urlBuilder }
 
@@ -42,7 +42,7 @@ public final class WebService: Sendable {
     /// are not replaced. The result is validated like any absolute URL.
     public typealias URLBuilder = @Sendable (_ baseURL: URL?, _ path: String) throws -> URL
 
-    /// Creates a service. With a URL that cannot be used, each task fails.
+    /// Creates a service. If the URL cannot be used, each task fails.
     ///
     /// - Parameters:
     ///   - baseURL: An absolute http or https URL without user information; `nil` when every path
@@ -59,7 +59,7 @@ public final class WebService: Sendable {
             urlBuilder: urlBuilder, clock: clock)
     }
 
-    /// Creates a service. With a URL that cannot be used, each task fails.
+    /// Creates a service. If the URL cannot be used, each task fails.
     ///
     /// - Parameters:
     ///   - baseURLString: An absolute http or https URL without user information; empty when every
@@ -101,7 +101,7 @@ public final class WebService: Sendable {
     }
 
     /// Creates a handle for code that runs on behalf of a typed request, which ends with the
-    /// service and must not keep it alive.
+    /// service and must not retain it.
     init(borrowing core: ServiceCore) {
         self.core = core
         isOwner = false
@@ -114,8 +114,8 @@ public final class WebService: Sendable {
     /// Returns a service with the current configuration of this one and with an empty registry of
     /// typed requests.
     ///
-    /// Both share their storages and what is stored in them. A later change of the configuration of
-    /// one does not affect the other.
+    /// Both services share their storages, including the stored responses. A later change of the
+    /// configuration of one does not affect the other.
     public func clone() -> WebService {
         WebService(owning: ServiceCore(copying: core))
     }
@@ -128,14 +128,15 @@ public final class WebService: Sendable {
     /// ```swift
     /// try await service.clock.sleep(for: .seconds(30))
     /// ```
-    /// A `SuspendingClock`, or the clock with which the service was created. It measures deadlines,
-    /// the pauses of retries and event reconnection, rate limits, the age of stored and cached
-    /// data, and the expiry of tokens and cookies. The idle timeouts of sessions do not follow it,
-    /// except those of a `MockSession` with the same `TestClock`.
+    /// This is the clock with which the service was created, by default a `SuspendingClock`. It
+    /// measures deadlines, the pauses of retries and event reconnection, rate limits, the age of
+    /// stored and cached data, and the expiry of tokens and cookies. The idle timeouts of sessions
+    /// do not follow it, except those of a `MockSession` with the same `TestClock`.
     ///
-    /// The date of a `ContinuousClock` is that of the system. The date of any other clock is the
-    /// date at which the service was created, plus the duration that has passed by the clock. `now`
-    /// is read on any thread.
+    /// The date of a `SuspendingClock` or a `ContinuousClock` is that of the system, and a
+    /// `TestClock` has its own date. The date of any other clock is the date at which the service
+    /// was created, plus the duration that has passed on the clock. The clock's `now` is read on
+    /// any thread.
     public var clock: any Clock<Duration> { core.clock.standard }
 
     /// The session that sends the requests. Tasks read it when they are resumed. Defaults to
@@ -145,8 +146,8 @@ public final class WebService: Sendable {
         set { core.configure { $0.session = newValue } }
     }
 
-    /// The delegate, which is notified of requests, responses and failures. It is held weakly, by
-    /// the service and by its tasks, which read it when they are resumed.
+    /// The delegate, which is notified of requests, responses and failures. The service and its
+    /// tasks have only weak references to it. Tasks read it when they are resumed.
     public var passthroughDelegate: (any ServicePassthroughDelegate)? {
         get { core.stages.delegateReference?.delegate }
         set { core.configure { $0.delegate = newValue.map(DelegateReference.init) } }
@@ -165,13 +166,13 @@ public final class WebService: Sendable {
     /// The observers of the exchanges, which the service retains.
     ///
     /// Each event is delivered to the observers in order. Tasks read them when they are resumed.
-    /// Defaults to none. A request that is sent over the service as a ``Session`` has no events.
+    /// Defaults to none. A request that is sent over the service as a ``Session`` causes no events.
     public var observers: [any Observer] {
         get { core.configuration.observers }
         set { core.configure { $0.observers = newValue } }
     }
 
-    /// The mapper that converts failed responses into custom errors. Defaults to `nil`.
+    /// The mapper that converts unacceptable responses into custom errors. Defaults to `nil`.
     public var errorMapper: (any ErrorMapper)? {
         get { core.errorMapper }
         set { core.configure { $0.errorMapper = newValue } }
@@ -197,10 +198,10 @@ public final class WebService: Sendable {
 /// A service is a session, so that its delegate is notified of any request that is sent over it. No
 /// other stage of an exchange applies.
 extension WebService: Session {
-    /// The source of its session's responses.
+    /// The source of the responses of the service's session.
     public var responseSource: Response.Source { session.responseSource }
 
-    /// Returns whether its session may add credentials to a request.
+    /// Returns whether the service's session may add credentials to a request for a URL.
     public func addsCredentials(to url: URL) -> Bool { session.addsCredentials(to: url) }
 
     /// Returns a data task that sends the request over the service's session when it is resumed.

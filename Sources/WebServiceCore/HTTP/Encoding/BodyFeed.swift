@@ -2,7 +2,7 @@ import Foundation
 
 /// A buffer between the sequence of a ``StreamedBody`` and the thread that sends its bytes.
 ///
-/// The sequence runs in a Swift task, which is suspended while 128 KiB are unread.
+/// The sequence runs in a Swift task, which is suspended while 128 KiB or more are unread.
 package final class BodyFeed: Sendable {
     private struct State {
         var chunks = Queue<Data>()
@@ -41,8 +41,8 @@ package final class BodyFeed: Sendable {
     private let state = Mutex(State())
     private let onMore: @Sendable () -> Void
 
-    /// - Parameter onMore: Called once after each ``read(into:)`` that returned `nil`, on any
-    ///   thread.
+    /// - Parameter onMore: A closure that is called once after each ``read(into:)`` that returned
+    ///   `nil`, on any thread.
     package init(_ body: StreamedBody, onMore: @escaping @Sendable () -> Void) {
         self.body = body
         self.onMore = onMore

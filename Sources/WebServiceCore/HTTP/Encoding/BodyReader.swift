@@ -8,8 +8,9 @@ import Musl
 import Glibc
 #endif
 
-/// Reads a ``BodySource`` from beginning to end, and again if it must be resent. At most one file
-/// is open at a time; it is closed at the latest when the reader is deallocated.
+/// An object that reads a ``BodySource`` from beginning to end, and again if the body must be
+/// resent. At most one file is open at a time; it is closed at the latest when the reader is
+/// deallocated.
 package final class BodyReader {
     package let source: BodySource
     /// The offset of the next byte to read.
@@ -63,7 +64,7 @@ package final class BodyReader {
         file = nil
     }
 
-    /// Sets the offset of the next byte. An offset beyond the end is the end.
+    /// Sets the offset of the next byte. An offset beyond the end counts as the end.
     package func seek(to offset: Int) {
         (index, place, file) = (0, 0, nil)
         self.offset = min(max(0, offset), source.count)
@@ -121,9 +122,10 @@ private final class OpenFile {
 }
 
 extension BodySource.File {
-    /// Inspects a file that is to be sent.
+    /// Creates the description of a file that is to be sent.
     ///
-    /// - Throws: ``WebServiceError/Code/encoding`` if it cannot be opened or is not a regular file.
+    /// - Throws: ``WebServiceError/Code/encoding`` if the file cannot be opened or is not a regular
+    ///   file.
     init(_ url: URL, owner: String) throws(WebServiceError) {
         let path = url.path
         guard url.isFileURL, path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {

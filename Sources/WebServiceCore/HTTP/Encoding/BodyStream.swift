@@ -1,7 +1,7 @@
 import Foundation
 
 /// A body with files or a streamed body, in a form that a `URLRequest` can carry. The library
-/// extracts ``body``. Any other reader reads the files each time it opens the stream, and receives
+/// extracts ``body``. Any other code that opens the stream reads the files each time, and receives
 /// an error for a streamed body.
 final class BodyStream: InputStream {
     let body: Request.Body

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// An encoder of gzip (RFC 1952) that uses the system's zlib. Confined to one task.
+/// An encoder of gzip (RFC 1952) that uses the system's zlib. It is confined to one task.
 package final class GzipEncoder {
     private let zlib: Zlib
     private let stream: UnsafeMutablePointer<Zlib.Stream>
@@ -38,7 +38,7 @@ package final class GzipEncoder {
     }
 
     deinit {
-        // Returns an error without an effect if the initialization has failed.
+        // The call has no effect if the initialization has failed.
         _ = zlib.end(stream)
         stream.deallocate()
     }

@@ -13,7 +13,7 @@ extension Request: URLRequestEncodable {
         (try? urlRequest()) ?? EncodedRequest.unsendable  // `urlRequest()` reports the error
     }
 
-    /// Encodes the request.
+    /// Returns the encoded request as a `URLRequest`.
     ///
     /// The result omits the body of a provider, because providers run only when a task is resumed.
     ///
@@ -27,6 +27,8 @@ extension Request: URLRequestEncodable {
     /// Returns the request's URL with ``queryParameters`` and `parameters` added to its query.
     ///
     /// The ``queryParameterEncoder`` adds them; without one, they are written as `name=value&…`.
+    ///
+    /// - Throws: ``WebServiceError/Code/invalidURL`` or ``WebServiceError/Code/encoding``.
     public func encodeURL(adding parameters: Parameters) throws -> URL {
         guard let url = URL(string: try encodeURL(queryParameters.map { $0 + parameters } ?? parameters)) else {
             throw WebServiceError(.invalidURL, "the URL is malformed; correct its path and query")
@@ -36,6 +38,8 @@ extension Request: URLRequestEncodable {
 
     /// Returns `parameters` encoded as a body: JSON if ``parameterEncoding`` is `json`, otherwise a
     /// form.
+    ///
+    /// - Throws: ``WebServiceError/Code/encoding``.
     public func encodeBody(_ parameters: Parameters) throws -> Data {
         switch parameterEncoding {
         case .percent, .query: try encodeForm(parameters)

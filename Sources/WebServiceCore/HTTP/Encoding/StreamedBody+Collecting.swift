@@ -3,7 +3,8 @@ import Foundation
 extension StreamedBody {
     /// Returns all bytes, for a session that cannot send them while they are produced.
     ///
-    /// More than 1 MiB is written to an unlinked temporary file, which is mapped into memory.
+    /// A body of more than 1 MiB is written to an unlinked temporary file, which is mapped into
+    /// memory.
     func collected() async throws -> Data {
         var pending = Data()
         var file: UnlinkedFile?

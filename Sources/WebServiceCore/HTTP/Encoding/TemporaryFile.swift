@@ -13,7 +13,8 @@ enum TemporaryFile {
     /// Writes a body to a new file in the folder for temporary files, in pieces, and maps it into
     /// memory.
     ///
-    /// - Parameter isWanted: Called before each piece. If it returns `false`, the function throws.
+    /// - Parameter isWanted: A closure that is called before each piece. If it returns `false`, the
+    ///   function throws.
     /// - Throws: ``WebServiceError/Code/encoding`` if the body cannot be read or the file cannot be
     ///   written.
     static func mapping(
@@ -39,7 +40,7 @@ enum TemporaryFile {
         }
     }
 
-    /// Maps a file into memory, until the bytes are released.
+    /// Returns the bytes of a file, which is mapped into memory until they are released.
     ///
     /// - Parameter count: The size of the file, greater than 0.
     static func mapping(_ file: UnlinkedFile, count: Int) throws(SystemFailure) -> Data {
