@@ -8,7 +8,7 @@ import FoundationNetworking
 extension Request {
     /// Returns a curl command line that sends this request, for a terminal, a bug report or a log.
     ///
-    /// It requires curl 7.88 or newer.
+    /// The command requires curl 7.88 or newer.
     ///
     /// ```
     /// curl --disable --globoff --path-as-is --request 'POST' --header 'Authorization: [redacted]'
@@ -20,8 +20,8 @@ extension Request {
     ///   `multipart` body, `cat`.
     /// - The method, URL, header fields (sorted by name, repeated ones joined) and body are those
     ///   of `urlRequest()`, byte for byte; other fields, such as `User-Agent`, are those of curl.
-    ///   It sends one request: redirects are not followed, and no `.curlrc` or other file is read
-    ///   except the files of the body.
+    ///   The command sends one request: it does not follow redirects, and reads no `.curlrc` or
+    ///   other file except those of the body.
     /// - A body that is long, begins with `@` or contains unprintable characters is written by
     ///   `printf` and piped.
     /// - A body from a provider or a stream is not known before the request is sent and is replaced

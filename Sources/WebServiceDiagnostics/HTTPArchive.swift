@@ -5,7 +5,7 @@ package import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// The parts of an HTTP archive (HAR 1.2): a start, entries with separators, and an end.
+/// The parts of an HTTP archive (HAR 1.2): a start, entries, and an end.
 package struct HTTPArchive: Sendable {
     /// The bodies of an attempt.
     struct Bodies: Sendable {
@@ -47,7 +47,8 @@ package struct HTTPArchive: Sendable {
     /// - Parameters:
     ///   - date: The date of the start of the request.
     ///   - bodyLimit: The maximum number of bytes of each body to include.
-    ///   - bodySizes: The sizes of the complete bodies, if the given ones are truncated.
+    ///   - bodySizes: The sizes of the complete bodies, if those of the request and the response
+    ///     are truncated.
     ///   - messages: The messages of a WebSocket.
     package func entry(
         _ request: EncodedRequest, _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, date: Date,
@@ -100,7 +101,7 @@ package struct HTTPArchive: Sendable {
     }
 
     /// Returns the phases if the session measured them; otherwise, the whole duration is reported
-    /// as waiting. -1 stands for a phase that did not take place.
+    /// as waiting. The value -1 indicates a phase that did not take place.
     private static func timings(_ transport: TransportMetrics?, _ milliseconds: Double) -> [String: Double] {
         guard let transport, let firstByte = transport.firstByte else {
             return ["send": 0, "wait": milliseconds, "receive": 0]
@@ -116,8 +117,8 @@ package struct HTTPArchive: Sendable {
         ]
     }
 
-    /// Returns a message in the form of the developer tools of Chromium, with the size of one that
-    /// is not included completely.
+    /// Returns a message in the format of Chromium's developer tools. The size of a truncated
+    /// message is added.
     private func message(_ message: RecordedMessages.Message) -> [String: Any] {
         let text = redaction.body(message.content, contentType: message.contentType)
         var object: [String: Any] = [

@@ -11,17 +11,18 @@ extension SessionTask {
     /// ```swift
     /// let file = try await service.GET("/brew.iso").download(to: destination, checksum: .sha256(hash)).value
     /// ```
-    /// The bytes are written to `.NAME.webservice-part` beside the destination, which is renamed
-    /// when it is complete and its hash is correct. The destination is never incomplete. A symbolic
-    /// link at the destination is replaced and not followed. Few bytes are in memory at any time.
+    /// The bytes are written to the file `.NAME.webservice-part` beside the destination. That file
+    /// is renamed to the destination when it is complete and its hash is correct, so the
+    /// destination is never incomplete. A symbolic link at the destination is replaced and not
+    /// followed. Few bytes are in memory at any time.
     ///
-    /// - An interrupted download is continued by a later one to the same destination, in any
-    ///   process, even if the process was killed: only the remaining bytes of the same version are
-    ///   requested (`Range`, `If-Range`). This requires a GET request for the same URL, and a
-    ///   strong entity tag or `Last-Modified` date (RFC 9110, section 8.8), which every response
-    ///   must repeat. If the server has changed the file, or does not support range requests, the
-    ///   download starts over. After a power failure, the file may have wrong content where the
-    ///   system had not yet written the data to disk. Only a checksum detects this.
+    /// - A later download to the same destination, in any process, continues an interrupted one,
+    ///   even if the process was killed. Only the remaining bytes of the same version are requested
+    ///   (`Range`, `If-Range`). This requires a GET request for the same URL, and a strong entity
+    ///   tag or `Last-Modified` date (RFC 9110, section 8.8), which every response must repeat. If
+    ///   the server has changed the file, or does not support range requests, the download starts
+    ///   over. After a power failure, the file may have wrong content where the system had not yet
+    ///   written the data to disk. Only a checksum detects this.
     /// - A `RetryPolicy` of the service or the request also applies to errors that occur while
     ///   the body is received. The next attempt requests the remaining bytes. The count toward
     ///   `RetryPolicy.maximumAttempts` begins again after every 64 KiB.
@@ -31,13 +32,13 @@ extension SessionTask {
     ///   ``DownloadedFile/Partial`` lists and removes the files that no download has continued.
     /// - `Repr-Digest` and `Content-Digest` (RFC 9530) with SHA-256 or SHA-512 are verified.
     /// - The deadline and `Request.Options.maximumResponseBytes` apply only if they differ from
-    ///   their defaults. An uncompressed body is requested. A body that is compressed anyway is
-    ///   decompressed, and cannot be continued.
+    ///   their defaults. The request asks for an uncompressed body. If the server compresses it
+    ///   anyway, the body is decompressed, and an interrupted download cannot be continued.
     /// - `onProgress(_:)` reports the bytes of the file, their rate and the estimated end.
     ///
     /// In addition to the errors of other typed tasks, the task can fail with
     /// `WebServiceError.Code.download`, `WebServiceError.Code.downloadInProgress` and
-    /// `WebServiceError.Code.digestMismatch`. Must be called before `resume()`.
+    /// `WebServiceError.Code.digestMismatch`. Call this method before `resume()`.
     ///
     /// - Parameters:
     ///   - file: The URL of the file.
@@ -49,9 +50,9 @@ extension SessionTask {
     ///   - checksum: The expected hash of the file. Defaults to `nil`.
     ///   - connections: The maximum number of concurrent requests, each for a different part of the
     ///     file. Defaults to 1. More than one is used only for files of at least 40 MiB, and only
-    ///     if the server supports range requests. If it rejects one with a transient status or
-    ///     error, the others continue, and one more is tried after each has delivered a part. The
-    ///     number of parts before a trial doubles with each rejected trial.
+    ///     if the server supports range requests. If it rejects a request with a transient status
+    ///     or error, the others continue, and one more is tried after each has delivered a part.
+    ///     Each rejected trial doubles the number of parts before the next one.
     ///   - bytesPerSecond: The maximum rate. Defaults to `nil`, no limit.
     ///   - synchronizes: Whether the file is flushed to the disk before it is renamed. Defaults to
     ///     `false`.

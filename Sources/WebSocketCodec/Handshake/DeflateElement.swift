@@ -5,7 +5,7 @@ struct DeflateElement: Sendable, Hashable {
     /// The parameter `client_max_window_bits`.
     enum ClientWindow: Hashable {
         case absent
-        /// Without a value, which only an offer can contain.
+        /// The parameter without a value, which only an offer can contain.
         case supported
         case bits(Int)
     }
