@@ -46,8 +46,7 @@ extension CurlEngine {
         return try CurlHandle(self, share: share, rules: index)
     }
 
-    /// Adds a handle to the free ones. If there are too many, it replaces the least recently used
-    /// one.
+    /// Adds a handle to the free ones. If there are too many, the least recently used one is freed.
     func keep(_ handle: CurlHandle) {
         free.append(handle)
         if free.count > 128 { free.remove(at: free.startIndex).free() }
@@ -90,7 +89,7 @@ extension CurlEngine {
         admission.release(queue)
     }
 
-    /// Continues an exchange. The closure returns the error that ends it.
+    /// Continues an exchange. The closure returns the error that ends the exchange, or `nil`.
     func proceed(_ handle: CurlHandle?, _ action: (CurlHandle) -> (any Error)?) {
         guard let handle else { return }
         if let error = action(handle) {

@@ -14,8 +14,8 @@ import Glibc
 
 /// One event loop of a ``CurlSession``, as used by other threads.
 ///
-/// Other threads add jobs to its inbox and wake it once for all jobs added before the loop takes
-/// them.
+/// Other threads add jobs to the inbox of the loop. They wake the loop once for all jobs that are
+/// added before the loop takes them.
 final class CurlLoop: Sendable {
     /// A request of another thread to the loop.
     enum Job: Sendable {
@@ -76,7 +76,8 @@ final class CurlLoop: Sendable {
     private let inbox = WebServiceCore.Mutex(Inbox())
     private let wakeUp: WakeUp
     private let thread = WebServiceCore.Mutex<(thread: JoinableThread?, isClaimed: Bool)>((nil, false))
-    /// Signaled when the thread has ended or is parked. Threads that wait for it pass it on.
+    /// Signaled when the thread has ended or is parked. Each thread that waits for the signal sends
+    /// it again for the next one.
     private let threadEnd = ThreadSignal()
     private let forkCount = Fork.count
 
@@ -111,7 +112,7 @@ final class CurlLoop: Sendable {
         try submit(.submit(transfer, host: request.host), request)
     }
 
-    /// Adds a connection to be opened to the inbox.
+    /// Adds a connection that the loop must open to the inbox.
     ///
     /// - Throws: `WebServiceError.Code.sessionClosed`.
     func submit(_ channel: CurlChannel) throws {
@@ -147,17 +148,18 @@ final class CurlLoop: Sendable {
         add(.sendMore(transfer))
     }
 
-    /// Requests that the loop sends bytes of an open channel, and receives more.
+    /// Requests that the loop send bytes of an open channel, and receive more.
     func proceed(_ channel: CurlChannel) {
         add(.proceed(channel))
     }
 
-    /// Requests that the connection of a channel that has ended is closed.
+    /// Requests that the loop close the connection of a channel that has ended.
     func close(_ channel: CurlChannel) {
         add(.release(channel))
     }
 
-    /// A Boolean value that indicates whether the process was not forked since the loop started.
+    /// A Boolean value that indicates whether this is the process in which the loop started, not a
+    /// fork of it.
     var isInProcess: Bool { forkCount == Fork.count }
 
     static func forkError(_ request: Request?) -> WebServiceError {
@@ -204,7 +206,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Requests that the thread stops using libcurl, because the process exits.
+    /// Requests that the thread stop using libcurl, because the process exits.
     func beginPark() {
         add(.park)
     }

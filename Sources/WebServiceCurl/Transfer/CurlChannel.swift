@@ -5,8 +5,8 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// A connection on which the program sends and receives bytes, shared by the callers of
-/// ``CurlConnection`` and the loop.
+/// A connection on which the program sends and receives bytes. The callers of ``CurlConnection``
+/// and the loop share it.
 final class CurlChannel: Sendable {
     typealias Waiter = CheckedContinuation<Void, any Error>
     typealias Reader = CheckedContinuation<Data, any Error>
@@ -85,7 +85,7 @@ final class CurlChannel: Sendable {
 
     // MARK: For callers
 
-    /// Opens the connection, and waits until it is open.
+    /// Opens the connection. Returns when it is open.
     func open(_ configuration: CurlSession.Configuration) async throws {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (opener: Waiter) in

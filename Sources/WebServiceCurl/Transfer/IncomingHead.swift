@@ -31,7 +31,7 @@ struct IncomingHead: ~Copyable {
     /// response without encryption.
     var awaitsPlainStatus: Bool { head == nil && lines.isEmpty && !mayBeHTTP2 }
 
-    /// A Boolean value that indicates whether chunks follow a complete header.
+    /// A Boolean value that indicates whether the body after a complete header is chunked.
     var isChunked: Bool { head?.status != 204 && framing.isChunked }
 
     /// The status of a complete header.

@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// The bytes of a body that is delivered as a whole.
+/// The collected bytes of a body that is delivered as a whole.
 final class CollectedBody: Sendable {
     private let data = Mutex(Data())
 
