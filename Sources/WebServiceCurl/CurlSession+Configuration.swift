@@ -1,4 +1,4 @@
-// The header of libcurl declares the constants of sockets as well.
+// The header of libcurl also declares the constants of sockets.
 import CCurl
 
 import WebServiceCore
@@ -50,8 +50,8 @@ extension CurlSession {
 
         /// The timeout for establishing a connection, including name lookup and TLS handshake.
         ///
-        /// Applies to requests without `Request.Options.connectTimeout`, rounded down to whole
-        /// milliseconds. Defaults to 30 seconds.
+        /// Applies to requests without `Request.Options.connectTimeout`. The value is rounded down
+        /// to whole milliseconds. Defaults to 30 seconds.
         public var connectTimeout = Duration.seconds(30)
 
         /// The maximum size of the response header fields in bytes, including those of interim

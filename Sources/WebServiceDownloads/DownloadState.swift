@@ -71,7 +71,7 @@ struct DownloadState: Sendable, Equatable, Codable {
         isOfSameURL(other, ignoresQuery: ignoresQuery && strongTag != nil) ? validator : nil
     }
 
-    /// Returns whether the state belongs to the URL of another one.
+    /// Returns whether two states belong to the same URL.
     func isOfSameURL(_ other: DownloadState, ignoresQuery: Bool) -> Bool {
         ignoresQuery ? place == other.place : url == other.url
     }

@@ -187,7 +187,7 @@ final class PartFile: Sendable {
     ///
     /// - Parameters:
     ///   - replaces: Whether a file at the destination is replaced. Otherwise, such a file is an
-    ///     error, and the part is removed, unless there is another name.
+    ///     error, and the part is removed, unless one of `otherNames` is available.
     ///   - otherNames: The names to try if the destination exists and is not replaced. Defaults to
     ///     none.
     ///   - synchronize: Whether bytes and names are flushed to the disk.

@@ -18,10 +18,10 @@ import WebServiceMocking
 /// forms and `text/…` as text. It does not show other bodies, because secrets in them cannot be
 /// recognized; see `showsBinaryBodies`.
 ///
-/// The server listens on 127.0.0.1 only. The URL contains a random token. Requests with another
-/// token, another `Host` (DNS rebinding) or another `Origin` are refused, so other pages in the
-/// same browser cannot read anything. A user of this machine who can read the URL, for example in a
-/// log, can read the exchanges. Use the inspector only for development.
+/// The server listens only on 127.0.0.1. The URL contains a random token. Requests with a different
+/// token, `Host` (DNS rebinding) or `Origin` are refused, so other pages in the same browser cannot
+/// read anything. A user of this machine who can read the URL, for example in a log, can read the
+/// exchanges. Use the inspector only for development.
 ///
 /// The inspector runs until ``stop()`` or its deallocation. All members may be called from any
 /// thread.
@@ -61,8 +61,9 @@ public final class Inspector: Sendable {
     ///     Defaults to 64 MiB.
     ///   - redaction: The rules for secrets. Defaults to `Redaction.standard`.
     ///   - port: The port of the page. Defaults to 0: any free port.
-    ///   - showsBinaryBodies: Whether the page shows the bytes of bodies in which secrets cannot be
-    ///     recognized. Those bodies are not redacted. Defaults to `false`.
+    ///   - showsBinaryBodies: A Boolean value that indicates whether the page shows the bytes of
+    ///     bodies in which secrets cannot be recognized. These bodies are not redacted. Defaults to
+    ///     `false`.
     /// - Throws: `WebServiceError` with the code `portUnavailable` if the port is in use, and
     ///   `mockServer` if the server cannot be started for another reason.
     public convenience init(
@@ -99,7 +100,8 @@ public final class Inspector: Sendable {
     ///   - memoryLimit: The maximum number of bytes to retain of all exchanges.
     ///   - redaction: The rules for secrets.
     ///   - port: The port of the page.
-    ///   - showsBinaryBodies: Whether the page shows bodies that cannot be redacted.
+    ///   - showsBinaryBodies: A Boolean value that indicates whether the page shows bodies that
+    ///     cannot be redacted.
     public convenience init(
         observing service: WebService, maximumExchanges: Int = 1000, bodyLimit: Int = 1 << 20,
         memoryLimit: Int = 64 << 20, redaction: Redaction = .standard, port: UInt16 = 0, showsBinaryBodies: Bool = false

@@ -20,7 +20,7 @@ protocol DecodingStream: ~Copyable {
         _ input: inout UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) -> (count: Int, isEnd: Bool)?
 
-    /// Prepares for bytes that follow the end, such as another member of gzip.
+    /// Prepares for bytes after the end, such as another gzip member.
     ///
     /// - Parameter input: The bytes, not empty; on return, those that remain.
     /// - Returns: `false` if the bytes are invalid.

@@ -38,7 +38,7 @@ extension CurlEngine {
 
     /// Returns a handle with the TLS rules of the host.
     ///
-    /// A handle never changes its rules, so no option of one host remains for another.
+    /// The rules of a handle never change, so no option for one host remains set for another.
     private func freeHandle(for request: EncodedRequest) throws -> CurlHandle {
         let index = try rules.index(for: request.url)
         if free.last?.rulesIndex == index, let handle = free.popLast() { return handle }

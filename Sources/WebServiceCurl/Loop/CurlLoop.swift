@@ -1,4 +1,4 @@
-// The header of libcurl declares the constants of sockets as well.
+// The header of libcurl also declares the constants of sockets.
 import CCurl
 
 import Foundation
@@ -17,7 +17,7 @@ import Glibc
 /// Other threads add jobs to the inbox of the loop. They wake the loop once for all jobs that are
 /// added before the loop takes them.
 final class CurlLoop: Sendable {
-    /// A request of another thread to the loop.
+    /// A job that another thread adds to the inbox.
     enum Job: Sendable {
         /// Sends a request to a host; see ``Admission``.
         case submit(CurlTransfer, host: Substring)
@@ -112,7 +112,7 @@ final class CurlLoop: Sendable {
         try submit(.submit(transfer, host: request.host), request)
     }
 
-    /// Adds a connection that the loop must open to the inbox.
+    /// Requests that the loop open a connection.
     ///
     /// - Throws: `WebServiceError.Code.sessionClosed`.
     func submit(_ channel: CurlChannel) throws {

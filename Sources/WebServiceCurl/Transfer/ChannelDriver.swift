@@ -26,8 +26,8 @@ final class ChannelDriver {
 
     private var outgoing: Data?
     private var outgoingOffset = 0
-    /// A copy of a few bytes. OpenSSL requires a constant address if the bytes are passed again,
-    /// and `Data` does not store a few bytes at one.
+    /// A copy of a few bytes, which `Data` does not store at a constant address. OpenSSL requires a
+    /// constant address if the bytes are passed again.
     private var fewBytes: UnsafeMutableRawPointer?
 
     /// The TLS connection whose end must be announced by the peer.
@@ -105,7 +105,7 @@ final class ChannelDriver {
 
     private func error(_ code: CURLcode) -> any Error {
         let detail = String(cString: handle.detail)
-        // libcurl no longer knows the connection.
+        // libcurl has already removed the connection.
         if code == CURLE_UNSUPPORTED_PROTOCOL { return CurlError.error(.networkConnectionLost, detail) }
         return CurlError.error(code, detail)
     }

@@ -2,8 +2,8 @@ import WebServiceCore
 
 /// The progress of one exchange of a ``CurlHandle``.
 ///
-/// A class, because Swift checks each access to a structure in a stored property for conflicts at
-/// run time.
+/// A class, because at run time, Swift checks each access to a structure in an object for
+/// conflicts.
 final class CurlAttempt {
     // MARK: Time
 

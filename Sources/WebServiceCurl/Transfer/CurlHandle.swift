@@ -168,7 +168,7 @@ final class CurlHandle {
             let pins = proxyPins.isEmpty ? rules.pins : proxyPins
             return .failure(
                 CurlError.pinError(URLError.PinnedKeyMismatch(expected: pins, presented: presentedPin)))
-        // libcurl 8.23 reports a private key that cannot be used with another code.
+        // libcurl 8.23 reports an unusable private key with a different code.
         case _
         where code == CURLE_SSL_CERTPROBLEM
             || attempt.sendCount == 0 && rules.identity != nil && CurlError.isOfPrivateKey(detail):

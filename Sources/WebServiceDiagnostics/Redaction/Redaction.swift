@@ -20,7 +20,7 @@ import WebServiceCore
 ///   the path of a webhook at `hooks.slack.com` and similar hosts are secret under any name.
 /// - In JSON, the private members of a JSON Web Key are secret.
 ///
-/// All input is processed in linear time, whatever it contains. ``ExchangeLogger``,
+/// All input is processed in linear time, regardless of its content. ``ExchangeLogger``,
 /// `Request.curlDescription(redaction:)` and `SessionTask.httpArchive(redaction:)` apply a
 /// redaction.
 public struct Redaction: Sendable {
@@ -145,7 +145,7 @@ public struct Redaction: Sendable {
 
     /// Returns the pairs of a query with the secret values replaced.
     ///
-    /// Values that contain URLs, pairs or JSON are redacted as well.
+    /// Values that contain URLs, pairs or JSON are also redacted.
     public func pairs(_ text: String) -> String { redacted(text) { $0.pairs($1, isQuery: true) } }
 
     private func redacted(_ text: String, _ body: (inout TextRedactor, Range<Int>) -> Void) -> String {

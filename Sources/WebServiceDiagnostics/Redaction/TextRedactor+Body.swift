@@ -41,7 +41,7 @@ extension TextRedactor {
         {
             value(range, .text)
         } else if begins("-----BEGIN ", at: trimmed(range).lowerBound, before: range.upperBound) {
-            // PEM is text, whatever its type.
+            // PEM is text, regardless of the media type.
             scan(range, .text)
         } else if !startsWithBracket(range) || !json(range) {
             return .impossible

@@ -4,7 +4,7 @@ import WebServiceCore
 extension TextRedactor {
     /// Redacts the content of a private key in PEM (RFC 7468).
     ///
-    /// - Returns: The index after it; `nil` if it is another kind of object.
+    /// - Returns: The index after the key; `nil` if the PEM block is not a private key.
     mutating func privateKey(_ range: Range<Int>) -> Int? {
         let line = range.lowerBound..<min(range.lowerBound + 64, range.upperBound)
         let label = index(of: "PRIVATE KEY", in: line)

@@ -45,7 +45,7 @@ struct RecordedExchange: Sendable {
     private var timeline: Timeline?
     /// The number of bytes of a streamed body that were received, before decompression.
     private(set) var streamedBytes: Int64?
-    /// The final response if no request was sent for it, for example that of a cache.
+    /// The final response if no request was sent for it, such as one from a cache.
     private(set) var response: RecordedResponse?
     /// The messages of a WebSocket; `nil` for any other exchange.
     private(set) var messages: RecordedMessages?

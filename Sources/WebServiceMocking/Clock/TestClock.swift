@@ -50,7 +50,7 @@ public final class TestClock: Clock {
     private let startDate: Date
     private let state: Mutex<State>
 
-    /// Creates a clock that does not advance by itself.
+    /// Creates a clock that does not advance automatically.
     ///
     /// - Parameters:
     ///   - date: The initial date. Defaults to January 1, 2026, 00:00 UTC.
@@ -107,8 +107,8 @@ public final class TestClock: Clock {
     ///
     /// - Parameter duration: The duration. A negative duration counts as zero.
     /// - Returns: `false` if the clock has stopped before the end: because the Swift task was
-    ///   cancelled, the work at one instant has not ended within 30 seconds of real time, or
-    ///   something has scheduled itself 10,000 times at one instant.
+    ///   cancelled, the work at one instant has not ended within 30 seconds of real time, or work
+    ///   has been scheduled 10,000 times at one instant.
     @discardableResult
     public func advance(by duration: Duration) async -> Bool {
         let end = elapsed + max(duration, .zero)

@@ -17,11 +17,12 @@ public final class MockEndpoint: ServiceEndpoint {
     /// Creates an endpoint.
     ///
     /// - Parameters:
-    ///   - hidesStoredData: Whether stored raw data of mocked requests is ignored. Defaults to
-    ///     `false`: the endpoints after this one process it.
-    ///   - countsAsActivity: Whether mocked requests count as activity. Defaults to `true`.
-    ///   - mocksEveryRequest: Whether every request that has a mock is mocked, regardless of
-    ///     ``MockableRequest/isMocked``. Defaults to `false`.
+    ///   - hidesStoredData: A Boolean value that indicates whether stored raw data of mocked
+    ///     requests is ignored. Defaults to `false`: the endpoints after this one process it.
+    ///   - countsAsActivity: A Boolean value that indicates whether mocked requests count as
+    ///     activity. Defaults to `true`.
+    ///   - mocksEveryRequest: A Boolean value that indicates whether every request that has a mock
+    ///     is mocked, regardless of ``MockableRequest/isMocked``. Defaults to `false`.
     ///   - adapter: Returns the mock for a request, or `nil` if the request is not mocked. The
     ///     closure allows mocks for types that do not conform to ``MockableRequest``. The mock's
     ///     output must have the output type of the original request; otherwise, the request fails

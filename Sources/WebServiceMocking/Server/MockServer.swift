@@ -160,9 +160,9 @@ public final class MockServer: StubResponder {
 
     /// Adds a route that responds before the body of the request has arrived.
     ///
-    /// The response is sent when the header is complete, without an interim response `100
-    /// Continue`. The server then closes the connection without reading further requests. The
-    /// request is not recorded. A request without a body is handled as usual, as is one without
+    /// The response is sent when the header is complete, without a preceding `100 Continue`. The
+    /// server then closes the connection without reading further requests. The request is not
+    /// recorded. A request without a body is handled as usual, as is one without
     /// `Expect: 100-continue` if the response has the status 417.
     ///
     /// - Parameters:

@@ -10,8 +10,8 @@ import WebServiceCore
 final class ServerLoop: Sendable {
     struct State {
         var fallback: MockServer.Handler?
-        /// The responses that are sent before the body has arrived; `nil` only suppresses `100
-        /// Continue`.
+        /// The responses that are sent before the body arrives; `nil` only suppresses
+        /// `100 Continue`.
         var earlyResponses: [(method: Request.Method, path: String, response: MockResponse?)] = []
         /// The faults of the next connections.
         var connectionFaults: [MockServer.ConnectionFault?] = []
