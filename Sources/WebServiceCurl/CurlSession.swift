@@ -64,6 +64,8 @@ public final class CurlSession: UploadingSession {
         try self.init(configuration: configuration, timekeeper: nil)
     }
 
+    /// Creates a session with a clock, and starts its threads.
+    ///
     /// - Parameter timekeeper: Measures idle timeouts and the lifetime of idle connections; `nil`
     ///   for the system clock. The timeouts of libcurl are always measured by the system clock.
     package init(configuration: Configuration = Configuration(), timekeeper: (any Timekeeper)?) throws {

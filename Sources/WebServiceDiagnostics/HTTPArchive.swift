@@ -14,6 +14,8 @@ package struct HTTPArchive: Sendable {
 
         init() {}
 
+        /// Creates the bodies that do not exceed a limit.
+        ///
         /// - Parameter limit: The maximum number of bytes of each body to include.
         init(_ request: EncodedRequest, _ result: Result<Response, any Error>, limit: Int) {
             guard limit > 0 else { return }
@@ -37,6 +39,8 @@ package struct HTTPArchive: Sendable {
         #"{"log":{"version":"1.2","creator":{"name":"WebService","version":"1"},"entries":["#.utf8)
     package static let separator = Data(",\n".utf8)
 
+    /// Returns the end of an archive.
+    ///
     /// - Parameter omitted: The number of requests that the archive does not contain.
     package static func end(omitted: Int = 0) -> Data {
         Data((omitted == 0 ? "]}}" : #"],"comment":"\#(omitted) requests are not included"}}"#).utf8)

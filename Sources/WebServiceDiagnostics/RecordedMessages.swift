@@ -17,6 +17,8 @@ package struct RecordedMessages: Sendable {
         /// binary data.
         package var contentType: String? { isText ? "text/plain" : nil }
 
+        /// Creates a message with the first bytes of its content.
+        ///
         /// - Parameter limit: The maximum number of bytes to retain.
         package init(_ message: WebSocketMessage, isReceived: Bool, at date: Date, limit: Int) {
             (self.isReceived, self.date, size) = (isReceived, date, message.byteCount)

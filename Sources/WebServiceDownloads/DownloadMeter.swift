@@ -39,6 +39,8 @@ final class DownloadMeter: Sendable {
         try await work.clock.sleep(for: delay)
     }
 
+    /// Adds received bytes, and reports the progress.
+    ///
     /// - Returns: The delay before the next bytes; `nil` if there is no limit.
     @discardableResult
     private func report(_ count: Int) -> Duration? {

@@ -120,6 +120,8 @@ extension DownloadState {
         self = state
     }
 
+    /// Reads and decodes a state.
+    ///
     /// - Returns: `nil` if there is no state that can be read.
     init?(storedAs name: String, in folder: borrowing Folder) {
         guard let content = try? folder.content(of: name, isWhole: { _, _ in false })  // unreadable is absent

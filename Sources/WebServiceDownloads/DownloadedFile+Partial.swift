@@ -78,6 +78,8 @@ extension DownloadedFile.Partial {
         return found.sorted { $0.lastChange < $1.lastChange }
     }
 
+    /// Creates the description of an entry of a folder.
+    ///
     /// - Returns: `nil` if the entry is not a partial file.
     private init?(part: String, in folder: borrowing Folder, _ place: DownloadDestination) throws(SystemFailure) {
         var state: DownloadState?

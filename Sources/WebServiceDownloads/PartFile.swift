@@ -211,6 +211,8 @@ final class PartFile: Sendable {
         throw .destinationExists
     }
 
+    /// Renames the part to the destination, or else to the first other name that is available.
+    ///
     /// - Returns: The new name; `nil` if each one exists and is not replaced.
     private func rename(replaces: Bool, _ otherNames: some Sequence<String>) throws(SystemFailure) -> String? {
         if replaces {

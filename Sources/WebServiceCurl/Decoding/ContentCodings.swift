@@ -9,6 +9,8 @@ enum ContentCoding: String, CaseIterable {
     case brotli = "br"
     case zstd
 
+    /// Creates a coding from its name.
+    ///
     /// - Parameter name: The name in a header field, in any case.
     init?(name: String) {
         let name = name.asciiLowercased()

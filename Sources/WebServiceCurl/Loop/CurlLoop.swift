@@ -52,6 +52,8 @@ final class CurlLoop: Sendable {
         /// Present while the loop is awake, if a test clock waits for it.
         var token: WorkCount.Token?
 
+        /// Adds a job, unless the loop has ended.
+        ///
         /// - Returns: Whether the caller must wake the loop.
         mutating func add(_ job: Job, _ clock: TaskClock) -> Bool {
             guard !hasEnded else { return false }
@@ -59,6 +61,8 @@ final class CurlLoop: Sendable {
             return wake(clock)
         }
 
+        /// Marks the loop as awake.
+        ///
         /// - Returns: Whether the loop was asleep.
         mutating func wake(_ clock: TaskClock) -> Bool {
             defer { isAwake = true }
@@ -66,6 +70,8 @@ final class CurlLoop: Sendable {
             return !isAwake
         }
 
+        /// Marks the loop as asleep.
+        ///
         /// - Returns: The token to release outside the lock.
         mutating func sleep() -> WorkCount.Token? {
             isAwake = false

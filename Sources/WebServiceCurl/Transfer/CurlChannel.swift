@@ -46,12 +46,16 @@ final class CurlChannel: Sendable {
         /// A Boolean value that indicates whether the loop will call ``CurlChannel/proceed()``.
         var isScheduled = false
 
+        /// Marks a call of ``CurlChannel/proceed()`` as scheduled.
+        ///
         /// - Returns: Whether the caller must add a job to the loop.
         mutating func schedule() -> Bool {
             defer { isScheduled = true }
             return !isScheduled
         }
 
+        /// Takes the received bytes, or adds a reader that waits for them.
+        ///
         /// - Returns: The result, or `nil` if the reader waits; and whether the caller must add a
         ///   job to the loop.
         mutating func receive(_ reader: Reader, _ isInProcess: Bool) -> (Result<Data, any Error>?, Bool) {

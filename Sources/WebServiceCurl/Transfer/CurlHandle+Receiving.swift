@@ -97,6 +97,8 @@ extension CurlHandle {
         }
     }
 
+    /// Calls a closure that receives a part of the response. An error aborts the exchange.
+    ///
     /// - Returns: Whether the exchange continues.
     private func succeeds(_ receive: () throws -> Void) -> Bool {
         attempt.progress(at: engine.now)

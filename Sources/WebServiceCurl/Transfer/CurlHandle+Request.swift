@@ -100,6 +100,8 @@ extension CurlHandle {
             "the method")
     }
 
+    /// Sets a body that libcurl reads in pieces.
+    ///
     /// - Parameter length: The number of bytes that libcurl requests; `nil` until the body ends.
     private func setUpload(_ body: OutgoingBody, length: Int64?) {
         ccurl_set_long(easy, CURLOPT_POST, 1)

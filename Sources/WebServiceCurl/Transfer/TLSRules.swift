@@ -23,6 +23,8 @@ struct TLSRules: Sendable {
     let identity: Identity?
     let pins: [String]
 
+    /// Reads and checks the files of a configuration.
+    ///
     /// - Throws: `WebServiceError.Code.curl` if a file is missing or has a wrong format.
     init(_ tls: CurlSession.TLS) throws(WebServiceError) {
         minimumVersion = tls.minimumVersion

@@ -37,6 +37,8 @@ extension TextRedactor {
         var secretNames: Set<String> = []
     }
 
+    /// Redacts a range if it is JSON.
+    ///
     /// - Returns: `false` if the range is not JSON; nothing has been redacted then.
     mutating func json(_ range: Range<Int>) -> Bool {
         guard var nodes = nodes(range), !nodes.isEmpty else { return false }
@@ -254,6 +256,8 @@ extension TextRedactor {
         return nodes
     }
 
+    /// Returns whether bytes are a number or another literal of JSON.
+    ///
     /// - Parameter isLast: A Boolean value that indicates whether the literal may be truncated.
     private func isLiteral(_ literal: ArraySlice<UInt8>, isLast: Bool) -> Bool {
         if SecretRules.isNumber(literal) { return true }

@@ -22,6 +22,8 @@ extension TextRedactor {
         var isNamedElement = false
     }
 
+    /// Redacts the texts and the attributes of a document.
+    ///
     /// - Parameter syntax: The syntax of the texts between tags.
     mutating func markup(_ range: Range<Int>, _ syntax: Syntax) {
         let lastEnd = bytes[range].lastIndex(of: UInt8(ascii: ">")) ?? range.lowerBound

@@ -109,6 +109,8 @@ struct TextRedactor {
 
     // MARK: Queries and forms
 
+    /// Redacts the names and the values of a query or a form.
+    ///
     /// - Parameter isQuery: A Boolean value that indicates whether the pairs are those of a URL.
     mutating func pairs(_ range: Range<Int>, isQuery: Bool) {
         var starts: [Range<Int>] = []

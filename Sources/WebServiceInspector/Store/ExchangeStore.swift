@@ -58,6 +58,8 @@ final class ExchangeStore: Observer {
 
     func observe(_ event: ExchangeEvent) { observe(event, of: nil) }
 
+    /// Records an event of an exchange.
+    ///
     /// - Parameter service: The name of the service; `nil` for none.
     func observe(_ event: ExchangeEvent, of service: String?) {
         guard !isClosed else { return }

@@ -73,6 +73,8 @@ struct RecordedExchange: Sendable {
     /// The response of the last attempt, or the response from a cache.
     var lastResponse: RecordedResponse? { response ?? attempts.last?.response }
 
+    /// Applies a change within the limits.
+    ///
     /// - Parameter limit: The maximum number of bytes of a body, and of all messages, to retain.
     mutating func apply(_ change: RecordedChange, at time: Duration, limit: Int) {
         switch change {

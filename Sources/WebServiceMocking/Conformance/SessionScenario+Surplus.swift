@@ -29,6 +29,8 @@ extension SessionScenario {
 
     private static let evil = Data("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil".utf8)
 
+    /// Returns a scenario of bytes that follow a complete response.
+    ///
     /// - Parameter isLater: Whether the server sends the bytes after the client has received the
     ///   response, instead of together with it.
     private static func surplus(

@@ -15,6 +15,8 @@ final class Tally: Sendable {
             return met
         }
 
+        /// Adds a waiter, unless its count is already reached.
+        ///
         /// - Returns: Whether the count has yet to be reached.
         mutating func enter(_ waiter: Waiter) -> Bool {
             guard count < waiter.count else { return false }

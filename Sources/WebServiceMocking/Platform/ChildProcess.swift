@@ -77,6 +77,8 @@ package final class ChildProcess: Sendable {
         try run(inGroup: Guardian.shared?.group)
     }
 
+    /// Starts the process in a process group.
+    ///
     /// - Parameter group: A process group; 0 for a new one, and `nil` for that of this process.
     fileprivate func run(inGroup group: pid_t?) throws {
         #if canImport(Darwin)

@@ -90,6 +90,8 @@ final class TLSStream: Sendable {
     private static let wantsRead: CInt = 2
     private static let maximum = 16 << 10
 
+    /// Performs the TLS handshake.
+    ///
     /// - Returns: Whether the handshake succeeded.
     func accept(over socket: Socket) -> Bool {
         complete(over: socket) { $0.accept(objects.connection) } == 1
@@ -111,6 +113,8 @@ final class TLSStream: Sendable {
         return max(count, 0)
     }
 
+    /// Encrypts and sends bytes. Blocks while the client does not read.
+    ///
     /// - Returns: Whether all bytes were written.
     func send(_ data: Data, over socket: Socket) -> Bool {
         var rest = data[...]

@@ -11,6 +11,8 @@ final class ServerCertificate: Sendable {
     /// The paths where the command may be installed.
     static let commands = ["/usr/bin/openssl", "/usr/local/bin/openssl", "/opt/homebrew/bin/openssl"]
 
+    /// Creates a certificate with the first command that exists.
+    ///
     /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
     init(commands: [String] = ServerCertificate.commands) throws {
         guard let command = commands.first(where: FileManager.default.isExecutableFile) else {

@@ -115,6 +115,8 @@ struct ServerConnection: Sendable {
         }
     }
 
+    /// Writes a message to the connection.
+    ///
     /// - Returns: Whether all bytes were written.
     private func write(_ message: ResponseMessage) -> Bool {
         let size = message.drip?.size ?? max(message.bytes.count, 1)

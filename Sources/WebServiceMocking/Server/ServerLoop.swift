@@ -143,6 +143,8 @@ final class ServerLoop: Sendable {
         do { return try handler(request) } catch { return MockResponse(statusCode: 500) }
     }
 
+    /// Returns the response of the matching stub, or else that of the fallback handler or a 404.
+    ///
     /// - Parameter isNeeded: Returns whether the client still waits for the response.
     private func response(to request: ReceivedRequest, isNeeded: () -> Bool) -> MockResponse {
         let arrival = stubTable.receive(request)

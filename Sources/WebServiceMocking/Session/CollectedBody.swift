@@ -7,6 +7,8 @@ final class CollectedBody: Sendable {
 
     var value: Data { data.withLock { $0 } }
 
+    /// Appends a chunk.
+    ///
     /// - Returns: The number of bytes.
     func append(_ chunk: Data) -> Int {
         data.withLock { data in

@@ -193,6 +193,8 @@ final class MockDataTask: DataTask, AlarmTarget {
         clock.async { completion((nil, nil, URLError(code)), [:]) }
     }
 
+    /// Completes the task, and cancels its alarms and its Swift task.
+    ///
     /// - Returns: The completion to call; `nil` if the task was complete.
     private func complete() -> Completion? {
         let (phase, alarms, body) = shared.withLock { state in

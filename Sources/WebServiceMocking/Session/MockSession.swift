@@ -68,6 +68,8 @@ public final class MockSession: MockableSession, StreamingSession {
         self.init(timekeeper: clock)
     }
 
+    /// Creates a session without stubs.
+    ///
     /// - Parameter timekeeper: Measures timeouts and delays; `nil` for the system clock.
     package init(timekeeper: (any Timekeeper)?) {
         clock = TaskClock(timekeeper)
@@ -120,6 +122,8 @@ public final class MockSession: MockableSession, StreamingSession {
         return base.map { MockStreamTask($0, stubbed) } ?? stubbed
     }
 
+    /// Records a request, and returns its timeout and a closure that determines the outcome.
+    ///
     /// - Parameter pass: Returns the task of another session for the request.
     private func send(
         _ request: any URLRequestEncodable, pass: @escaping @Sendable (any Session) -> any DataTask
@@ -209,6 +213,8 @@ public final class MockSession: MockableSession, StreamingSession {
             result: triple, trailers: response?.trailers ?? [:], delay: response?.delay ?? .zero)
     }
 
+    /// Returns a result, or an error if its body exceeds the limit of the request.
+    ///
     /// - Parameter length: The length that the head of the response specifies; `nil` for the length
     ///   of the body.
     private static func limited(_ result: MockDataTask.Result, length: Int?, to request: SentRequest)

@@ -47,6 +47,8 @@ final class WrittenBody: Sendable {
         }?.cancel()
     }
 
+    /// Replaces the token of the thread's work.
+    ///
     /// - Returns: The old token, to be released outside the lock.
     @discardableResult
     fileprivate func replaceToken(by token: WorkCount.Token?) -> WorkCount.Token? {
