@@ -63,7 +63,7 @@ struct DownloadState: Sendable, Equatable, Codable {
     /// Returns the validator if a request for a URL may continue the partial file.
     ///
     /// An entity tag only distinguishes the versions of one resource (RFC 9110, section 8.8.3), and
-    /// a URL with another query usually identifies another resource.
+    /// a URL with a different query usually identifies a different resource.
     ///
     /// - Parameter ignoresQuery: Whether the query may differ if the validator is an entity tag.
     ///   Equal dates are less reliable.

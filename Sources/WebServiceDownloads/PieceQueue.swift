@@ -22,7 +22,8 @@ struct PieceQueue {
     /// A closure that returns the pause before the next request after an error; `nil` for none.
     typealias Policy = (_ error: any Error, _ attempt: Int, _ spent: Duration) -> Duration?
 
-    /// The pause after the server has rejected the only connection without `Retry-After`.
+    /// The pause after the server has rejected the only connection, if it does not send
+    /// `Retry-After`.
     private static let pause = Duration.seconds(1)
 
     private(set) var map: PieceMap

@@ -14,7 +14,7 @@ import WebServiceMocking
 /// updates while exchanges are in progress, shows each request as a curl command, and exports all
 /// exchanges as an HTTP archive.
 ///
-/// Secrets are redacted before data leaves the process. The page shows images as images, and JSON,
+/// Secrets are redacted before data leaves the process. The page shows images, and it shows JSON,
 /// forms and `text/…` as text. It does not show other bodies, because secrets in them cannot be
 /// recognized; see `showsBinaryBodies`.
 ///

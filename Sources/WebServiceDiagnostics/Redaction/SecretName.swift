@@ -185,7 +185,7 @@ extension SecretName {
     private static let suffixes = set(
         "value text string plaintext plain raw base b64 b base64 hex pem binary encoded data sha md new old current "
             + "confirm confirmation again repeat repeated verification")
-    /// The words that names contain without a separator.
+    /// The words that can occur in a name without a separator.
     private static let vocabulary = nouns.union(texts).union(wordNouns).union(qualifiers.keys).union(
         set(
             """

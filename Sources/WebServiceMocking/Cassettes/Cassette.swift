@@ -93,8 +93,8 @@ struct Cassette: Codable, Sendable {
 
     private static let currentVersion = 3
 
-    /// The version of the format; 2 if the cassette has no handshakes, which earlier versions of
-    /// the library cannot read.
+    /// The version of the format. A cassette without handshakes has version 2, so that earlier
+    /// versions of the library can read it.
     var version = currentVersion
     var exchanges: [Exchange] = []
 

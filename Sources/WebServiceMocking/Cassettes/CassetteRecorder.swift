@@ -179,7 +179,7 @@ final class RecordingReceiver: BodyReceiver {
 
     func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand {
         guard !isEncoded.withLock({ $0 }) else { return try receiver.didReceive(bytes) }
-        // The bytes are recorded before the receiver gets them, because its reader may then end the
+        // The bytes are recorded before they are delivered, because the reader may then end the
         // stream.
         append(bytes)
         var isTaken = false

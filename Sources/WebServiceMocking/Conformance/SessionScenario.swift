@@ -65,7 +65,7 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
     ///   - session: The session.
     ///   - mock: The mock that responds to its requests; see ``run(over:limit:)``.
     ///   - limit: The maximum duration to wait for an expected event.
-    /// - Throws: The errors of ``run(over:limit:)``.
+    /// - Throws: ``Failure`` if the session does not behave as guaranteed.
     public func run(over session: any Session, stubbedBy mock: MockSession, limit: Duration = .seconds(10))
         async throws
     {

@@ -1,7 +1,7 @@
 /// The parameters of the extension permessage-deflate (RFC 7692, section 7.1).
 ///
-/// Before the handshake, they are the preferences of one endpoint. After it, both endpoints apply
-/// them.
+/// Before the handshake, the parameters are the preferences of one endpoint. Afterwards, both
+/// endpoints apply them.
 package struct DeflateParameters: Sendable, Hashable {
     /// A Boolean value that indicates whether the server compresses each message independently.
     package var serverNoContextTakeover = false
