@@ -1,4 +1,4 @@
-// The header of libcurl declares the constants of sockets as well.
+// The header of libcurl also declares the constants of sockets.
 import CCurl
 
 import WebServiceCore
@@ -16,8 +16,8 @@ extension CurlSession {
     public struct Configuration: Sendable {
         /// The number of threads, each with one event loop and its own connections.
         ///
-        /// One loop handles tens of thousands of requests per second. A value below 1 or above 64
-        /// is replaced by the nearest of the two. Defaults to 1.
+        /// One loop handles tens of thousands of requests per second. The value is clamped to 1
+        /// through 64. Defaults to 1.
         public var loops = 1
 
         /// The maximum number of connections per host and port, for each loop.
@@ -35,11 +35,12 @@ extension CurlSession {
 
         /// The maximum number of WebSocket connections, for each loop.
         ///
-        /// They count toward no other limit. Further ones wait in first-in, first-out order. At
-        /// least 1. Defaults to 512.
+        /// These connections count toward no other limit. Further ones wait in first-in, first-out
+        /// order. At least 1. Defaults to 512.
         public var maximumWebSocketConnections = 512
 
-        /// The lifetime of an idle connection, in whole seconds. Defaults to 60 seconds.
+        /// The lifetime of an idle connection, rounded down to whole seconds. Defaults to 60
+        /// seconds.
         ///
         /// After a loop has had no request for this duration, it closes all its connections, and
         /// libcurl discards the certificates parsed for the loop. The next TLS connection parses
@@ -49,8 +50,8 @@ extension CurlSession {
 
         /// The timeout for establishing a connection, including name lookup and TLS handshake.
         ///
-        /// Applies to requests without `Request.Options.connectTimeout`. In whole milliseconds.
-        /// Defaults to 30 seconds.
+        /// Applies to requests without `Request.Options.connectTimeout`. The value is rounded down
+        /// to whole milliseconds. Defaults to 30 seconds.
         public var connectTimeout = Duration.seconds(30)
 
         /// The maximum size of the response header fields in bytes, including those of interim
@@ -62,85 +63,88 @@ extension CurlSession {
         /// The selection of the HTTP version. Defaults to ``HTTPVersion/negotiated``.
         public var httpVersion = HTTPVersion.negotiated
 
-        /// A Boolean value that indicates whether streams and downloads may use HTTP/2, and so
+        /// A Boolean value that indicates whether streams and downloads may use HTTP/2 and thus
         /// share a connection with other requests.
         ///
-        /// For a stream that is not read, libcurl can then retain 10 MiB or more beside the buffer
-        /// of the stream. Has no effect before libcurl 8.17, which loses or delays such responses.
-        /// Defaults to `false`: streams use HTTP/1.1, each with its own connection.
+        /// For a stream that is not read, libcurl can then retain 10 MiB or more in addition to the
+        /// buffer of the stream. Has no effect with libcurl versions before 8.17, which lose or
+        /// delay such responses. Defaults to `false`: streams use HTTP/1.1, each with its own
+        /// connection.
         public var allowsStreamsOverHTTP2 = false
 
-        /// The path of the Unix domain socket that all requests are sent to, instead of the host
+        /// The path of the Unix domain socket to which all requests are sent, instead of the host
         /// and port of their URLs.
         ///
         /// The URL still defines the `Host` field, and whether TLS is used. The proxy configuration
         /// has no effect. Each request uses a separate connection, because libcurl does not report
-        /// which of several connections to one path it has selected. The path has at most 107
+        /// which of several connections to one path it has selected. The path may have up to 107
         /// bytes (103 on Darwin). Defaults to `nil`.
         public var unixSocketPath: String?
 
         /// The IP addresses of hosts, by host and port, such as `"api.example.com:443"`.
         ///
-        /// They replace the name lookup; URL, `Host` field and certificate check are unchanged. The
-        /// addresses are tried in turn. Has no effect for requests that are sent to a proxy, which
-        /// looks the name up. Defaults to an empty dictionary.
+        /// The addresses replace the name lookup, and are tried in turn. The URL, the `Host` field
+        /// and the verification of the certificate do not change. The option has no effect on
+        /// requests that are sent to a proxy, which looks the name up. Defaults to an empty
+        /// dictionary.
         public var addresses: [String: [String]] = [:]
 
-        /// Looks up the IP addresses of a host before each request, instead of the system.
+        /// A closure that looks up the IP addresses of a host before each request, instead of the
+        /// system.
         ///
         /// The closure receives the host in lower case and the port, and returns the addresses to
         /// try in turn, or `nil` to let the system look the host up. An error that it throws fails
         /// the request. The URL, the `Host` field and the verification of the certificate do not
         /// change. The closure is called concurrently, on threads of the package that it may block.
         /// It is not called for IP addresses, for hosts in ``addresses``, for a Unix domain socket,
-        /// or if the configuration specifies a proxy. An existing connection to the host is reused,
-        /// whatever the closure returns. The deadline of the request limits the wait. Defaults to
+        /// or if the configuration specifies a proxy. An existing connection to the host is reused
+        /// regardless of the result. The deadline of the request limits the wait. Defaults to
         /// `nil`.
         public var resolver: (@Sendable (_ host: String, _ port: Int) async throws -> [String]?)?
 
-        /// The URL of the server that looks names up over HTTPS (RFC 8484), such as
+        /// The URL of a server that looks up names over HTTPS (RFC 8484), such as
         /// `https://dns.example.com/dns-query`.
         ///
-        /// The name in this URL is looked up by the system. The certificate of the server is
-        /// verified with the PEM file of ``TLS/trustedCertificatesFile``, or with the certificates
-        /// of the system. The server does not look up hosts with ``addresses``, or names that a
-        /// proxy looks up. If libcurl does not support this option, the session cannot be created.
+        /// The system looks up the host name in this URL. The certificate of the server is verified
+        /// with the PEM file of ``TLS/trustedCertificatesFile``, or with the certificates of the
+        /// system. The server does not look up hosts with ``addresses``, or names that a proxy
+        /// looks up. If libcurl does not support this option, the session cannot be created.
         /// Defaults to `nil`.
         public var dnsURL: String?
 
         /// The maximum average rate at which each request receives bytes, in bytes per second.
         ///
-        /// The lowest effective rate is 16,384. libcurl receives up to 100 KiB, or the bytes of one
-        /// second, in one burst and then waits, so a body that is smaller is not delayed. The wait
-        /// counts toward the idle timeout. A download can have its own limit; both apply. Defaults
-        /// to `nil`, no limit.
+        /// Lower values than 16,384 count as 16,384. libcurl receives up to 100 KiB, or the bytes
+        /// of one second, in one burst and then waits, so a smaller body is not delayed. The wait
+        /// counts toward the idle timeout. A download can have an additional limit; both apply.
+        /// Defaults to `nil`: no limit.
         public var maximumBytesPerSecondReceived: Int?
 
         /// The maximum average rate at which each request sends its body, in bytes per second.
         ///
-        /// The lowest effective rate is 16,384. A body of at most 32 KiB is sent together with the
-        /// header. Defaults to `nil`, no limit.
+        /// Lower values than 16,384 count as 16,384. A body of at most 32 KiB is sent together with
+        /// the header. Defaults to `nil`: no limit.
         public var maximumBytesPerSecondSent: Int?
 
-        /// The TLS configuration of all servers without a value in ``hostTLS``.
+        /// The TLS configuration for all servers without an entry in ``hostTLS``.
         public var tls = TLS()
 
-        /// The TLS configurations of single hosts, by host name, which replace ``tls`` as a whole.
+        /// The TLS configurations for specific hosts, by host name. They replace ``tls`` as a
+        /// whole.
         ///
         /// `"api.example.com"` is one host, on every port. `"*.example.com"` is every subdomain of
-        /// `example.com` at any depth, without `example.com` itself. An exact name takes
-        /// precedence, then the longest one. An IP address is a name as well; an IPv6 address is in
-        /// brackets. A redirect is sent according to the configuration of its own host. The
-        /// configuration applies to the connection through the tunnel of a proxy, but not to the
-        /// connection to the proxy.
-        /// Defaults to an empty dictionary.
+        /// `example.com` at any depth, without `example.com` itself. An exact name takes precedence
+        /// over a pattern, and a longer pattern over a shorter one. A name may also be an IP
+        /// address; an IPv6 address is in brackets. A redirect uses the configuration of its own
+        /// host. The configuration applies to the connection through the tunnel of a proxy, but not
+        /// to the connection to the proxy. Defaults to an empty dictionary.
         public var hostTLS: [String: TLS] = [:]
 
         /// A Boolean value that indicates whether the metrics of a request contain the certificates
         /// of its server (`TransportMetrics.certificates`).
         ///
-        /// Each new TLS connection then converts them to text, which takes processor time. Defaults
-        /// to `false`.
+        /// libcurl then converts them to text for each new TLS connection, which takes processor
+        /// time. Defaults to `false`.
         public var recordsCertificates = false
 
         /// A Boolean value that indicates whether the metrics of a request contain its header
@@ -179,11 +183,11 @@ extension CurlSession {
         /// HTTP/2 if the server selects it in the TLS handshake (RFC 9113, section 3.2), otherwise
         /// HTTP/1.1.
         case negotiated
-        /// Like ``negotiated`` over TLS, and HTTP/2 without negotiation for `http` URLs (RFC 9113,
-        /// section 3.3).
+        /// Over TLS, the same as ``negotiated``. For `http` URLs, HTTP/2 without negotiation (RFC
+        /// 9113, section 3.3).
         ///
-        /// Before libcurl 8.0, which cannot reuse such a connection, each request uses a separate
-        /// one. All `http` servers must support HTTP/2. Exchanges that may pause still use
+        /// All `http` servers must support HTTP/2. Versions of libcurl before 8.0 cannot reuse such
+        /// a connection, so each request uses a separate one. Exchanges that may pause still use
         /// HTTP/1.1: streams, downloads, streamed request bodies and requests with
         /// `expectsContinue`.
         case priorKnowledge

@@ -4,7 +4,7 @@ import WebServiceCore
 extension CurlSession {
     /// The libcurl that the process has loaded.
     ///
-    /// Its version can differ from the one that the program was built with.
+    /// Its version can differ from the one against which the program was built.
     public struct Library: Sendable, Hashable, CustomStringConvertible {
         /// The version, such as `"8.16.0"`.
         public let version: String
@@ -26,8 +26,8 @@ extension CurlSession {
             return (["libcurl \(version)"] + features + contentCodings).joined(separator: ", ")
         }
 
-        /// - Parameter information: The fields since `CURLVERSION_FIRST`. The structure of an older
-        ///   libcurl ends before its last field in the header, so it is never copied as a whole.
+        /// - Parameter information: The fields since `CURLVERSION_FIRST`. In an older libcurl, the
+        ///   structure has fewer fields than the header declares, so it is never copied as a whole.
         init(_ information: UnsafePointer<curl_version_info_data>, _ codings: ContentCodings) {
             func supports(_ feature: Int32) -> Bool { information.pointee.features & feature != 0 }
             version = information.pointee.version.map { String(cString: $0) } ?? ""

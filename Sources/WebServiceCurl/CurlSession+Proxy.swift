@@ -21,17 +21,17 @@ extension CurlSession {
         case url(String)
         /// The proxy with this URL, as in ``url(_:)``, and a user and a password of any characters.
         ///
-        /// They are sent to the proxy only. With `usesDigest`, they are sent as Digest credentials
-        /// (RFC 7616) instead of Basic ones, after the challenge of the proxy; requests for http
-        /// URLs then use a tunnel (CONNECT) as well, which the proxy must permit.
+        /// The credentials are sent only to the proxy. With `usesDigest`, they are sent as Digest
+        /// credentials (RFC 7616) instead of Basic ones, after the challenge of the proxy. Requests
+        /// for http URLs then also use a tunnel (CONNECT), which the proxy must permit.
         case authenticated(url: String, user: String, password: String, usesDigest: Bool = false)
         /// The proxy that a closure returns for the URL of each request.
         ///
-        /// The closure is called once for each request that the session sends, retries and
-        /// redirects included, concurrently, on threads of the package that it may block. An error
-        /// that it throws, or a proxy that cannot be used, fails the request. The deadline of the
-        /// request limits the wait; closing the session does not wait, and the request then fails.
-        /// Requests with other credentials for the same proxy use separate connections.
+        /// The closure is called once for each request that the session sends, including retries
+        /// and redirects. It is called concurrently, on threads of the package that it may block.
+        /// An error that it throws, or a proxy that cannot be used, fails the request. The deadline
+        /// of the request limits the wait. If the session is closed during the wait, the request
+        /// fails. Requests with different credentials for the same proxy use separate connections.
         case perRequest(@Sendable (_ url: URL) async throws -> Proxy)
     }
 }
@@ -93,7 +93,7 @@ extension CurlSession.Proxy {
         }
     }
 
-    /// A string that differs between credentials for the same proxy; `nil` without credentials.
+    /// A string that is unique to the credentials for a proxy; `nil` without credentials.
     var credentials: String? {
         switch self {
         case .url(let url): url.utf8.contains(UInt8(ascii: "@")) ? url : nil
@@ -126,6 +126,6 @@ extension CurlSession.Proxy: CustomStringConvertible, CustomDebugStringConvertib
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// The mirror of ``description``, because the URL may contain a password.
+    /// A mirror that contains only ``description``, because the URL may contain a password.
     public var customMirror: Mirror { Mirror(self, children: ["proxy": description], displayStyle: .struct) }
 }

@@ -4,14 +4,14 @@ extension CurlSession {
     /// The TLS configuration of a session, of one of its hosts or of its proxy. Server certificates
     /// are always verified.
     ///
-    /// The session reads and checks all files when it is created. It cannot be created if one is
-    /// missing or has a format other than the one described.
+    /// The session reads and checks all files when it is created. If a file is missing or does not
+    /// have the described format, the session cannot be created.
     public struct TLS: Sendable {
         /// The path of a PEM or DER file with the trusted certificates.
         ///
-        /// A changed PEM file, including the system's, is read again after at most five minutes. A
-        /// DER file is read once, and so is a PEM file together with ``trustedCertificates`` or
-        /// ``includesSystemCertificates``. Defaults to `nil`.
+        /// If a PEM file changes, including the system's, it is read again within five minutes. A
+        /// DER file is read only once, as is a PEM file that is combined with
+        /// ``trustedCertificates`` or ``includesSystemCertificates``. Defaults to `nil`.
         public var trustedCertificatesFile: String?
 
         /// The trusted certificates in PEM or DER, in addition to those of
@@ -24,20 +24,19 @@ extension CurlSession {
         /// A Boolean value that indicates whether the system's certificates are trusted in addition
         /// to ``trustedCertificatesFile`` and ``trustedCertificates``.
         ///
-        /// Unless the system has a directory that contains all of them, as Debian has, each new
-        /// connection parses them, which takes about 17 ms of processor time. Defaults to `false`.
+        /// Unless a directory of the system contains all of them, as on Debian, each new connection
+        /// parses them, which takes about 17 ms of processor time. Defaults to `false`.
         public var includesSystemCertificates = false
 
         /// The certificate to present to servers that request one. Defaults to `nil`.
         public var clientCertificate: ClientCertificate?
 
-        /// The pins of the accepted public keys, required in addition to a trusted certificate.
+        /// The pins of the accepted public keys. A server also needs a trusted certificate.
         ///
         /// A pin is `sha256//` followed by the base64 of the SHA-256 of the key's
-        /// `SubjectPublicKeyInfo` (RFC 7469, section 2.4). An empty array accepts every key.
-        /// Another key fails with `URLError.serverCertificateUntrusted`, whose `pinnedKeyMismatch`
-        /// contains it.
-        /// Defaults to an empty array.
+        /// `SubjectPublicKeyInfo` (RFC 7469, section 2.4). An empty array accepts every key. For
+        /// any other key, a request fails with `URLError.serverCertificateUntrusted`, whose
+        /// `pinnedKeyMismatch` contains the pin of that key. Defaults to an empty array.
         public var pinnedPublicKeys: [String] = []
 
         /// The minimum TLS version. Defaults to ``Version/tls12``.
@@ -76,7 +75,7 @@ extension CurlSession {
             ///   - keyFile: The path of the private key. Defaults to `nil`: the file of the
             ///     certificate, in PEM or PKCS #12, also contains the key.
             ///   - keyPassword: The password of the private key or of the PKCS #12 file. Defaults
-            ///     to `nil`, not encrypted.
+            ///     to `nil`: the key is not encrypted.
             public init(certificateFile: String, keyFile: String? = nil, keyPassword: String? = nil) {
                 certificate = .file(certificateFile)
                 key = keyFile.map { .file($0) }
@@ -85,15 +84,15 @@ extension CurlSession {
 
             /// Creates a client certificate in memory.
             ///
-            /// A session with it cannot be created if libcurl uses a TLS library that reads
-            /// certificates from files only, such as GnuTLS.
+            /// If libcurl uses a TLS library that reads certificates only from files, such as
+            /// GnuTLS, a session with this certificate cannot be created.
             ///
             /// - Parameters:
             ///   - certificate: The certificate.
             ///   - key: The private key. Defaults to `nil`: the certificate, in PEM or PKCS #12,
             ///     also contains the key.
             ///   - keyPassword: The password of the private key or of the PKCS #12 data. Defaults
-            ///     to `nil`, not encrypted.
+            ///     to `nil`: the key is not encrypted.
             public init(certificate: Data, key: Data? = nil, keyPassword: String? = nil) {
                 self.certificate = .data(certificate)
                 self.key = key.map { .data($0) }

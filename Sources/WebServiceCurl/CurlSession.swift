@@ -12,24 +12,24 @@ import FoundationNetworking
 /// service.session = try CurlSession()
 /// ```
 /// The session only transfers bytes. The service handles redirects, cookies, credentials and
-/// retries; libcurl's implementations are disabled. An idempotent request (RFC 9110, section 9.2.2)
-/// is sent again when a reused connection turns out to be closed, or an HTTP/2 connection fails,
-/// before the first byte of the response. No other request is sent again.
+/// retries; libcurl's implementations are disabled. The session sends an idempotent request (RFC
+/// 9110, section 9.2.2) again if, before the first byte of the response, a reused connection proves
+/// to be closed or an HTTP/2 connection fails. It sends no other request again.
 ///
 /// - Limits: the idle timeout (`Request.Options.timeout`) and the connect timeout
-///   (`Request.Options.connectTimeout`), both in milliseconds, and the size of header and
-///   decompressed body, checked as they arrive. The task enforces `Request.Options.deadline`, not
-///   the session. Bytes of other requests, and HTTP/2 frames that belong to no request, do not
-///   extend the idle timeout. Bytes of an HTTP/1.1 connection that are not delivered, such as chunk
-///   extensions, extend it to at most ten times its duration. A request that ends before its
-///   response is complete closes its connection, unless other requests use it.
+///   (`Request.Options.connectTimeout`), with a resolution of one millisecond, and the sizes of the
+///   header and the decompressed body, checked as bytes arrive. The task, not the session, enforces
+///   `Request.Options.deadline`. Bytes of other requests, and HTTP/2 frames that belong to no
+///   request, do not extend the idle timeout. Bytes of an HTTP/1.1 connection that are not
+///   delivered, such as chunk extensions, extend it to at most ten times its duration. A request
+///   that ends before its response is complete closes its connection, unless other requests use it.
 /// - Content coding: the session requests, decodes and verifies gzip and, if the libraries
 ///   libbrotlidec and libzstd are available when the program runs, brotli and zstd. It decodes
 ///   deflate as well, with and without the zlib format (RFC 1950), but does not request it. A
-///   corrupt or truncated body fails with `URLError.cannotDecodeContentData`; brotli and deflate
-///   without the zlib format have no checksum, so damage that results in a valid body is not
-///   detected. A body with another coding, or with several, fails with the same error, whose
-///   description names the coding, even if the request accepts it. Header fields are delivered as
+///   corrupt or truncated body fails with `URLError.cannotDecodeContentData`. Brotli, and deflate
+///   without the zlib format, have no checksum, so damage that results in a valid body is not
+///   detected. A body with any other coding, or with several codings, fails with the same error,
+///   whose description names them, even if the request accepts them. Header fields are delivered as
 ///   received.
 /// - Errors: transport errors are `URLError`s, as <doc:ErrorsOfCurlSession> lists them. An
 ///   oversized header or body fails with `WebServiceError.Code.responseTooLarge`, a response with
@@ -38,8 +38,8 @@ import FoundationNetworking
 ///   over TLS, is incomplete without the server's `close_notify` (RFC 8446, section 6.1); this is
 ///   detected if libcurl uses OpenSSL.
 /// - Threads: one per loop (``Configuration/loops``), regardless of the number of requests. libcurl
-///   looks names up on threads that end with the lookup. Handlers of a service and completions of
-///   `dataTask(request:completion:)` do not run on a loop's thread.
+///   looks up names on additional threads, which end with the lookup. Handlers of a service and
+///   completions of `dataTask(request:completion:)` do not run on a loop's thread.
 /// - Lifetime: a resumed task retains the session until it completes. Deallocating a session ends
 ///   its threads and closes its connections.
 ///
@@ -56,14 +56,16 @@ public final class CurlSession: UploadingSession {
     /// Creates a session and starts its threads.
     ///
     /// - Throws: `WebServiceError.Code.curl` if the system provides no thread or no descriptor, if
-    ///   libcurl is older than 7.80 or rejects the configuration, or if a string cannot be passed
-    ///   to libcurl: a user agent with control characters, an empty proxy URL, a path that contains
-    ///   NUL. Also if a file of certificates or keys is missing, damaged or encrypted with another
-    ///   password.
+    ///   libcurl is older than 7.80 or rejects the configuration, if a string cannot be passed to
+    ///   libcurl, such as a user agent with control characters, an empty proxy URL or a path that
+    ///   contains NUL, or if a file of certificates or keys is missing, damaged or encrypted with
+    ///   another password.
     public convenience init(configuration: Configuration = Configuration()) throws {
         try self.init(configuration: configuration, timekeeper: nil)
     }
 
+    /// Creates a session with a clock, and starts its threads.
+    ///
     /// - Parameter timekeeper: Measures idle timeouts and the lifetime of idle connections; `nil`
     ///   for the system clock. The timeouts of libcurl are always measured by the system clock.
     package init(configuration: Configuration = Configuration(), timekeeper: (any Timekeeper)?) throws {
@@ -93,19 +95,21 @@ public final class CurlSession: UploadingSession {
     public enum Closing: Sendable, Hashable {
         /// Requests in flight and waiting requests are completed.
         case finishing
-        /// All tasks that were resumed before fail with `URLError.cancelled`, including those that
-        /// prepare a request or wait for a retry.
+        /// All resumed tasks fail with `URLError.cancelled`, including those that prepare a request
+        /// or wait for a retry.
         case cancelling
     }
 
-    /// Closes the session, its connections and its threads. It accepts no further requests.
+    /// Closes the session and its connections, and ends its threads.
     ///
-    /// Returns after all requests have ended. With ``Closing/finishing``, this includes waiting for
-    /// their responses. After this call, an exchange is cancelled if its receiver stays paused, or
-    /// its request body produces no bytes, for the idle timeout of the request. By the time the
-    /// method returns, all completions have been called or dispatched to their queues. May be
-    /// called repeatedly; a later call with ``Closing/cancelling`` cancels the remaining requests.
-    /// Tasks resumed afterwards fail with `WebServiceError.Code.sessionClosed`.
+    /// Blocks the thread until all requests have ended. With ``Closing/finishing``, this includes
+    /// the wait for their responses; an exchange is then cancelled if its receiver stays paused, or
+    /// its request body produces no bytes, for the idle timeout of the request. When the method
+    /// returns, all completions have been called or dispatched to their queues.
+    ///
+    /// The method may be called repeatedly; a later call with ``Closing/cancelling`` cancels the
+    /// remaining requests. Tasks that are resumed after the first call fail with
+    /// `WebServiceError.Code.sessionClosed`.
     public func close(_ closing: Closing = .finishing) {
         for loop in loops { loop.end(closing) }
         for loop in loops { loop.join() }
@@ -118,8 +122,9 @@ public final class CurlSession: UploadingSession {
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - receiver: Called on the loop's thread, or, if the exchange ends before it is sent, on
-    ///     the thread that resumes or cancels the task. It must not block or wait for the session.
+    ///   - receiver: Called on the loop's thread or, if the exchange ends before the request is
+    ///     sent, on the thread that resumes or cancels the task. The receiver must not block or
+    ///     wait for the session.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         CurlTransfer(request, on: self, loop: nextLoop(), receiver: receiver)
     }

@@ -6,12 +6,14 @@ public import WebServiceCore
 /// ```swift
 /// service.observers = [try .archive(to: folder.appendingPathComponent("session.har"))]
 /// ```
-/// The file can be opened with the developer tools of a browser. It is complete after each entry,
-/// even if the process ends. Entries are written in the background, in the order in which the
-/// requests ended; that of a WebSocket is written with the last 1,000 messages when the connection
-/// ends. Secret header fields, query values and values in bodies are redacted. The memory is
-/// bounded: while 256 entries wait to be written, further ones are omitted, and so are those beyond
-/// ``maximumBytes`` or after the disk is full. The archive contains their number.
+/// The file can be opened with the developer tools of a browser. It is a valid archive after each
+/// entry, even if the process ends. Entries are written in the background, in the order in which
+/// the requests ended. The entry of a WebSocket is written when the connection ends, with the last
+/// 1,000 messages. Secret header fields, query values and values in bodies are redacted.
+///
+/// Memory use is bounded: while 256 entries wait to be written, further ones are omitted. Entries
+/// beyond ``maximumBytes`` or after the disk is full are also omitted. The archive contains the
+/// number of omitted entries.
 public final class ArchiveObserver: Observer {
     /// The maximum size of the file in bytes.
     public let maximumBytes: Int
@@ -42,14 +44,14 @@ public final class ArchiveObserver: Observer {
 
     private static let maximumPending = 256
 
-    /// Creates an observer that writes to a file, which it replaces.
+    /// Creates an observer that writes to a file, and replaces an existing one.
     ///
     /// - Parameters:
     ///   - file: The file. New files are accessible only to the user (0600).
-    ///   - bodyLimit: The maximum number of bytes of each body to include; larger bodies, and those
-    ///     that cannot be redacted, are omitted. Also limits all messages of a WebSocket together.
-    ///     Defaults to 0: no bodies and contents of messages, only their sizes.
-    ///   - maximumBytes: The maximum size of the file. Defaults to 100 MiB.
+    ///   - bodyLimit: The maximum size of each body to include, and of all messages of a WebSocket
+    ///     together, in bytes. Larger bodies, and those that cannot be redacted, are omitted.
+    ///     Defaults to 0: only the sizes of bodies and messages.
+    ///   - maximumBytes: The maximum size of the file, in bytes. Defaults to 100 MiB.
     ///   - redaction: The rules for secrets. Defaults to ``Redaction/standard``.
     /// - Throws: The error of the file system.
     public init(
@@ -98,6 +100,8 @@ public final class ArchiveObserver: Observer {
         }
     }
 
+    /// Records whether an entry was written.
+    ///
     /// - Returns: The number of requests that are not in the archive.
     private func didWrite(_ isWritten: Bool) -> Int {
         state.withLock { state in
@@ -116,9 +120,9 @@ public final class ArchiveObserver: Observer {
         for waiter in waiters { waiter.resume() }
     }
 
-    /// Waits until the requests that have ended so far are written.
+    /// Waits until the entries of all requests that have ended are written.
     ///
-    /// Call it before a program exits.
+    /// Call this method before the program exits.
     public func finish() async {
         await withCheckedContinuation { continuation in
             let isDone = state.withLock { state in
@@ -129,7 +133,7 @@ public final class ArchiveObserver: Observer {
         }
     }
 
-    /// Adds a request that has ended to the archive.
+    /// Adds each request that ends to the archive.
     public func observe(_ event: ExchangeEvent) {
         let id = event.exchange.id
         switch event.kind {
@@ -144,7 +148,7 @@ public final class ArchiveObserver: Observer {
             var entry = Entry(attempt: attempt, date: event.exchange.date, bodies: bodies)
             guard case .success(let response) = result, response.status == 101 else { return add(entry) }
             entry.messages = RecordedMessages()
-            // An interceptor can open a further connection.
+            // An interceptor can open another connection.
             add(state.withLock { [entry] in $0.connections.updateValue(entry, forKey: id) })
         case .message(let message, let isReceived):
             let message = RecordedMessages.Message(

@@ -8,7 +8,7 @@ import FoundationNetworking
 extension Request {
     /// Returns a curl command line that sends this request, for a terminal, a bug report or a log.
     ///
-    /// It requires curl 7.88 or newer.
+    /// The command requires curl 7.88 or newer.
     ///
     /// ```
     /// curl --disable --globoff --path-as-is --request 'POST' --header 'Authorization: [redacted]'
@@ -16,23 +16,24 @@ extension Request {
     ///     --url 'https://brewhapi.example.com/brewers'
     /// ```
     /// - The command is one line of printable characters for any POSIX shell (XCU, section 2).
-    ///   Whatever the request contains, it runs only `curl`, `printf` and, for the files of a
+    ///   Regardless of the request's content, it runs only `curl`, `printf` and, for the files of a
     ///   `multipart` body, `cat`.
     /// - The method, URL, header fields (sorted by name, repeated ones joined) and body are those
     ///   of `urlRequest()`, byte for byte; other fields, such as `User-Agent`, are those of curl.
-    ///   It sends one request: redirects are not followed, and no `.curlrc` or other file is read
-    ///   except the files of the body.
-    /// - A body that is long, begins with `@` or contains unprintable characters is written by
-    ///   `printf` and piped.
-    /// - A body from a provider or a stream is not known before the request is sent and is replaced
-    ///   by `[body created when sent]`. Providers are not called.
+    ///   The command sends one request: it does not follow redirects, and reads no `.curlrc` or
+    ///   other file except those of the body.
+    /// - `printf` writes a body that is long, begins with `@` or contains unprintable characters to
+    ///   a pipe.
+    /// - A body from a provider or a stream is not known before the request is sent, so
+    ///   `[body created when sent]` replaces it. Providers are not called.
     /// - A body that is compressed when it is sent is shown uncompressed.
     /// - For a request that cannot be encoded, the result is a comment, `# '…'`, with the code and
     ///   message of the error that `urlRequest()` throws.
     ///
-    /// - Parameter redaction: The values to replace with placeholders. A body that cannot be
-    ///   inspected, such as bytes that are not UTF-8 or the parts of a `multipart` body, is
-    ///   replaced as a whole. `nil` shows all values, including passwords.
+    /// - Parameter redaction: The rules for the values that placeholders replace. A body that
+    ///   cannot be inspected, such as bytes that are not UTF-8 or the parts of a `multipart` body,
+    ///   is replaced as a whole. `nil` shows all values, including passwords. Defaults to
+    ///   ``Redaction/standard``.
     public func curlDescription(redaction: Redaction? = .standard) -> String {
         do throws(WebServiceError) {
             var request = self
@@ -155,8 +156,8 @@ extension CurlDescription {
     }
 
     /// Returns the command that writes the bytes. `\ooo` is supported by every `printf`
-    /// (POSIX.1-2024, XCU, printf). `!` is escaped as well, because older versions of bash expand
-    /// it inside `"$(…)"`.
+    /// (POSIX.1-2024, XCU, printf). `!` is also escaped, because older versions of bash expand it
+    /// inside `"$(…)"`.
     private static func printf(_ bytes: some Sequence<UInt8>) -> String {
         var format: [UInt8] = []
         for byte in bytes {

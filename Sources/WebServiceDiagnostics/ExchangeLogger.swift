@@ -19,9 +19,9 @@ import FoundationNetworking
 /// ``LogEntry/Level/debug``, every event is logged in one line, and with ``LogEntry/Level/trace``
 /// also the header fields, the bodies and the messages of a WebSocket.
 ///
-/// Each entry is one call of the output, on any thread. Secrets are redacted. Control characters
-/// are escaped, so that no request or response can forge a log line or send control sequences to
-/// the terminal. Requests and responses are not changed.
+/// The output is called once for each entry, on any thread. Secrets are redacted. Control
+/// characters are escaped, so that no request or response can forge a log line or send control
+/// sequences to the terminal. Requests and responses are not changed.
 public struct ExchangeLogger: Observer {
     private let level: LogEntry.Level
     private let redaction: Redaction
@@ -31,7 +31,7 @@ public struct ExchangeLogger: Observer {
     /// Creates a logger.
     ///
     /// - Parameters:
-    ///   - level: The least important level to log. Defaults to ``LogEntry/Level/info``, one line
+    ///   - level: The least important level to log. Defaults to ``LogEntry/Level/info``: one line
     ///     for each exchange.
     ///   - redaction: The rules for secrets. Defaults to ``Redaction/standard``.
     ///   - bodyLimit: The maximum number of bytes of a body or message to log; 0 for none. Defaults
@@ -52,7 +52,7 @@ public struct ExchangeLogger: Observer {
         let exchange = event.exchange
         switch event.kind {
         case .created:
-            // The attempts of other exchanges contain the same.
+            // The first attempt of any other exchange logs the same information.
             if exchange.isComposite { write(event, .debug) { ["\(name(exchange))"] } }
         case .attemptStarted(_, let request):
             write(event, .debug) {
@@ -99,7 +99,7 @@ public struct ExchangeLogger: Observer {
     private func end(_ event: ExchangeEvent, _ summary: ExchangeSummary) {
         switch summary.result {
         case .success(let response):
-            // The exchanges of a typed request or a download are logged themselves.
+            // The exchanges that belong to a typed request or a download are logged separately.
             let level: LogEntry.Level =
                 event.exchange.isComposite ? .debug : response.status >= 400 ? .warning : .info
             write(event, level) {
@@ -119,7 +119,8 @@ public struct ExchangeLogger: Observer {
         }
     }
 
-    /// Passes the lines to the output if the level is important enough. Creates them only then.
+    /// Passes the lines to the output if the level is important enough. The lines are created only
+    /// then.
     private func write(_ event: ExchangeEvent, _ level: LogEntry.Level, _ lines: () -> [String]) {
         guard level >= self.level else { return }
         let parent = event.exchange.parent.map { "#\($0)/" } ?? ""

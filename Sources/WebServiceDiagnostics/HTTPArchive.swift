@@ -5,7 +5,7 @@ package import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// The parts of an HTTP archive (HAR 1.2): a start, entries with separators, and an end.
+/// The parts of an HTTP archive (HAR 1.2): a start, entries, and an end.
 package struct HTTPArchive: Sendable {
     /// The bodies of an attempt.
     struct Bodies: Sendable {
@@ -14,6 +14,8 @@ package struct HTTPArchive: Sendable {
 
         init() {}
 
+        /// Creates the bodies that do not exceed a limit.
+        ///
         /// - Parameter limit: The maximum number of bytes of each body to include.
         init(_ request: EncodedRequest, _ result: Result<Response, any Error>, limit: Int) {
             guard limit > 0 else { return }
@@ -37,6 +39,8 @@ package struct HTTPArchive: Sendable {
         #"{"log":{"version":"1.2","creator":{"name":"WebService","version":"1"},"entries":["#.utf8)
     package static let separator = Data(",\n".utf8)
 
+    /// Returns the end of an archive.
+    ///
     /// - Parameter omitted: The number of requests that the archive does not contain.
     package static func end(omitted: Int = 0) -> Data {
         Data((omitted == 0 ? "]}}" : #"],"comment":"\#(omitted) requests are not included"}}"#).utf8)
@@ -47,7 +51,8 @@ package struct HTTPArchive: Sendable {
     /// - Parameters:
     ///   - date: The date of the start of the request.
     ///   - bodyLimit: The maximum number of bytes of each body to include.
-    ///   - bodySizes: The sizes of the complete bodies, if the given ones are truncated.
+    ///   - bodySizes: The sizes of the complete bodies, if those of the request and the response
+    ///     are truncated.
     ///   - messages: The messages of a WebSocket.
     package func entry(
         _ request: EncodedRequest, _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, date: Date,
@@ -100,7 +105,7 @@ package struct HTTPArchive: Sendable {
     }
 
     /// Returns the phases if the session measured them; otherwise, the whole duration is reported
-    /// as waiting. -1 stands for a phase that did not take place.
+    /// as waiting. The value -1 indicates a phase that did not take place.
     private static func timings(_ transport: TransportMetrics?, _ milliseconds: Double) -> [String: Double] {
         guard let transport, let firstByte = transport.firstByte else {
             return ["send": 0, "wait": milliseconds, "receive": 0]
@@ -116,8 +121,8 @@ package struct HTTPArchive: Sendable {
         ]
     }
 
-    /// Returns a message in the form of the developer tools of Chromium, with the size of one that
-    /// is not included completely.
+    /// Returns a message in the format of Chromium's developer tools. The size of a truncated
+    /// message is added.
     private func message(_ message: RecordedMessages.Message) -> [String: Any] {
         let text = redaction.body(message.content, contentType: message.contentType)
         var object: [String: Any] = [

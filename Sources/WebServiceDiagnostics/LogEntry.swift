@@ -26,8 +26,8 @@ public struct LogEntry: Sendable, CustomStringConvertible {
     public let level: Level
     /// The exchange.
     public let exchange: ObservedExchange
-    /// The text: one line, or several at the level ``Level/trace``. Without secrets, and with
-    /// control characters escaped.
+    /// The text: one line, or several at the level ``Level/trace``. Secrets are redacted, and
+    /// control characters are escaped.
     public let text: String
 
     /// The text.

@@ -13,9 +13,12 @@ package struct RecordedMessages: Sendable {
         /// The number of bytes of the whole message.
         package let size: Int
 
-        /// The type by which secrets in the content are recognized; `nil` for binary data.
+        /// The media type that determines how secrets in the content are recognized; `nil` for
+        /// binary data.
         package var contentType: String? { isText ? "text/plain" : nil }
 
+        /// Creates a message with the first bytes of its content.
+        ///
         /// - Parameter limit: The maximum number of bytes to retain.
         package init(_ message: WebSocketMessage, isReceived: Bool, at date: Date, limit: Int) {
             (self.isReceived, self.date, size) = (isReceived, date, message.byteCount)
@@ -42,13 +45,13 @@ package struct RecordedMessages: Sendable {
 
     package init() {}
 
-    /// The number of bytes that are retained, approximately.
+    /// The approximate number of retained bytes.
     package var size: Int { contentSize + messages.count * 96 }
 
     /// Adds a message, and drops the oldest ones beyond the limits.
     ///
-    /// - Parameter limit: The maximum number of bytes of all contents, at least that of the
-    ///   message.
+    /// - Parameter limit: The maximum size of all contents together, in bytes. Must not be less
+    ///   than the size of the message's content.
     package mutating func add(_ message: Message, limit: Int) {
         if message.isReceived { bytesReceived += Int64(message.size) }
         contentSize += message.content.count

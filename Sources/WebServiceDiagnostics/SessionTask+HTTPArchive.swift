@@ -10,10 +10,10 @@ extension SessionTask {
     ///
     /// The archive can be opened with the developer tools of a browser.
     ///
-    /// Secret header fields and query values are redacted. Bodies are not included, only their
-    /// sizes. The HTTP version and the phases of a request are included if the session measures
-    /// them (`CurlSession`); otherwise the version is empty, and the whole duration is reported as
-    /// waiting.
+    /// Secret header fields and query values are redacted. The sizes of bodies are included, but
+    /// not their bytes. The HTTP version and the phases of a request are included if the session
+    /// measures them (`CurlSession`); otherwise the version is empty, and the whole duration is
+    /// reported as waiting.
     public func httpArchive(redaction: Redaction = .standard) -> Data {
         let record = record
         let entries = record.entries.compactMap { entry in

@@ -84,7 +84,8 @@ extension Timeline.Event {
         return "The stored response was read\(rest("read, ").map { ": \($0)" } ?? "")."
     }
 
-    /// Returns the rest of the detail after a prefix; `nil` if it has another prefix.
+    /// Returns the rest of the detail after a prefix; `nil` if the detail does not begin with the
+    /// prefix.
     private func rest(_ prefix: String) -> String? {
         detail.hasPrefix(prefix) ? String(detail.dropFirst(prefix.count)) : nil
     }

@@ -1,6 +1,6 @@
 import WebServiceCore
 
-/// The expected hash of a file that is downloaded.
+/// The expected hash of a downloaded file.
 ///
 /// ```swift
 /// service.GET("/brew.iso").download(to: file, checksum: .sha256("9f86d081884c7d65…"))

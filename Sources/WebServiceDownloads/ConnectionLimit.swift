@@ -2,14 +2,14 @@ import WebServiceCore
 
 /// The number of concurrent requests that a server accepts, which a download determines by trial.
 ///
-/// A rejected request reduces it. Completed requests are then counted, and after a certain number,
-/// one more concurrent request is tried. After a rejected trial, twice as many must complete before
-/// the next one, so a server that accepts `n` at a time rejects few requests: the first ones beyond
-/// `n`, and then at most one for each doubling.
+/// A rejected request reduces the limit. After a certain number of completed requests, one more
+/// concurrent request is tried. Each rejected trial doubles the number that must complete before
+/// the next trial. A server that accepts `n` requests at a time therefore rejects few of them: the
+/// first ones beyond `n`, and then at most one for each doubling.
 struct ConnectionLimit: Sendable {
     private(set) var value: Int
     private var maximum: Int
-    /// The number of requests that were completed since the limit changed.
+    /// The number of requests completed since the limit changed.
     private var completed = 0
     /// The number of requests that each connection must complete before the next trial.
     private var patience = 1
@@ -24,7 +24,8 @@ struct ConnectionLimit: Sendable {
         value = maximum
     }
 
-    /// Records the completion of a request, and increases the limit by one after enough of them.
+    /// Records the completion of a request, and increases the limit by one after enough
+    /// completions.
     mutating func complete(_ now: UInt64) {
         completed += 1
         guard completed >= value * patience, now >= earliest else { return }
@@ -53,7 +54,7 @@ struct ConnectionLimit: Sendable {
         return isTrial
     }
 
-    /// Reduces the maximum, because the server does not send pieces over further connections.
+    /// Reduces the maximum, because the server does not send pieces over additional connections.
     mutating func close(active: Int) {
         value = max(1, min(value, active))
         (maximum, isTrial) = (value, false)

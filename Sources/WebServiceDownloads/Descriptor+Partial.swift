@@ -10,7 +10,7 @@ import Glibc
 #endif
 
 extension SystemFailure {
-    /// The failure of a write for lack of space.
+    /// Returns the failure of a call for lack of space.
     static func noSpace(_ call: String) -> SystemFailure { SystemFailure(call: call, number: ENOSPC) }
 }
 
@@ -33,8 +33,8 @@ extension Descriptor {
         try system("ftruncate") { ftruncate(number, off_t(length)) }
     }
 
-    /// The number of bytes available to this user on the file system; `nil` if it does not report
-    /// them.
+    /// Returns the number of bytes available to this user; `nil` if the file system does not report
+    /// it.
     borrowing func availableBytes() -> Int64? {
         var status = statvfs()
         guard fstatvfs(number, &status) == 0 else { return nil }
@@ -76,8 +76,7 @@ extension Descriptor {
 }
 
 extension Folder {
-    /// Opens an existing file for reading and writing, without following a link or waiting for a
-    /// FIFO.
+    /// Opens an existing file for reading and writing. Does not follow a link or wait for a FIFO.
     ///
     /// - Returns: `nil` if it does not exist.
     borrowing func openExisting(_ name: String) throws(SystemFailure) -> Descriptor? {
@@ -92,8 +91,9 @@ extension Folder {
 
     /// Renames a file unless a file with the new name exists.
     ///
-    /// The decision is atomic. If the process terminates during the call, the file has both names,
-    /// or on a file system without hard links, an empty file may have the new name.
+    /// The check and the renaming are atomic. If the process terminates during the call, the file
+    /// may have both names; on a file system without hard links, an empty file may have the new
+    /// name.
     ///
     /// - Returns: Whether the file was renamed.
     borrowing func moveIfAbsent(_ name: String, to newName: String) throws(SystemFailure) -> Bool {
@@ -109,7 +109,8 @@ extension Folder {
         return true
     }
 
-    /// Creates an empty file with the new name and replaces it, for file systems without links.
+    /// Creates an empty file with the new name and replaces it, for file systems without hard
+    /// links.
     private borrowing func moveToReserved(_ name: String, to newName: String) throws(SystemFailure) -> Bool {
         do throws(SystemFailure) {
             _ = try openFile(newName, isNew: true)

@@ -4,8 +4,8 @@ import WebServiceCore
 enum DigestField {
     /// Returns the digests of known algorithms.
     ///
-    /// The field is a dictionary of byte sequences. Other algorithms and digests of the wrong
-    /// length are ignored, as is an entire value that is not a dictionary.
+    /// The field is a dictionary of byte sequences. Unknown algorithms, digests of the wrong length
+    /// and values that are not dictionaries are ignored.
     static func digests(_ value: String) -> [SHA2: [UInt8]] {
         var digests: [SHA2: [UInt8]] = [:]
         let members = StructuredField.dictionary(value) ?? [:]

@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// The location of a downloaded file: a folder, and a name in it.
+/// The location of a downloaded file: a folder, and the name of the file in it.
 struct DownloadDestination: Sendable, Equatable {
     /// The path of the folder.
     let folder: String

@@ -21,7 +21,7 @@ final class DownloadMeter: Sendable {
     /// The number of existing bytes of the file.
     var count: Int64 { state.withLock { $0.count } }
 
-    /// Sets the number of existing bytes and the length of the file.
+    /// Sets the number of existing bytes and the length of the complete file.
     func begin(_ count: Int64, of total: Int64?) {
         state.withLock { state in
             if state.count != count { state.rate.reset() }
@@ -31,7 +31,7 @@ final class DownloadMeter: Sendable {
         report(0)
     }
 
-    /// Adds received bytes, and waits if the rate is limited.
+    /// Adds a number of received bytes, and waits if the rate limit requires it.
     ///
     /// - Throws: `CancellationError`.
     func add(_ count: Int) async throws {
@@ -39,6 +39,8 @@ final class DownloadMeter: Sendable {
         try await work.clock.sleep(for: delay)
     }
 
+    /// Adds received bytes, and reports the progress.
+    ///
     /// - Returns: The delay before the next bytes; `nil` if there is no limit.
     @discardableResult
     private func report(_ count: Int) -> Duration? {

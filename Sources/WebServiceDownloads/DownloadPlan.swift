@@ -11,7 +11,7 @@ struct DownloadPlan: Sendable, Equatable {
     var last: Int64?
     /// The representation that the existing bytes belong to.
     let state: DownloadState
-    /// A Boolean value that indicates whether the bytes before the offset were written, so they can
+    /// A Boolean value that indicates whether the bytes before the offset exist, so that they can
     /// be compared.
     var canCompare = true
 
@@ -45,7 +45,8 @@ struct DownloadPlan: Sendable, Equatable {
 
     /// The header fields of the request.
     ///
-    /// A coding would be applied to the whole representation, so a part could not be decoded.
+    /// Content codings are refused, because a server compresses the whole representation, so a part
+    /// could not be decoded.
     var headers: Headers {
         var headers: Headers = ["Accept-Encoding": "identity"]
         guard let offset else { return headers }

@@ -38,8 +38,10 @@ struct DownloadState: Sendable, Equatable, Codable {
         place = Self.hash(url.utf8.prefix { $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: "?") })
     }
 
-    /// The value for `If-Range` (RFC 9110, section 13.1.5): a strong entity tag, or else
-    /// `Last-Modified` if it is at least one second before `Date` (section 8.8.2.2).
+    /// The value for `If-Range` (RFC 9110, section 13.1.5).
+    ///
+    /// It is a strong entity tag, or else `Last-Modified` if that date is at least one second
+    /// before `Date` (section 8.8.2.2).
     ///
     /// `nil` if the bytes of two responses cannot be joined safely.
     var validator: String? {
@@ -60,8 +62,8 @@ struct DownloadState: Sendable, Equatable, Codable {
 
     /// Returns the validator if a request for a URL may continue the partial file.
     ///
-    /// An entity tag only distinguishes the versions of one resource, and another query is usually
-    /// another resource (RFC 9110, section 8.8.3).
+    /// An entity tag only distinguishes the versions of one resource (RFC 9110, section 8.8.3), and
+    /// a URL with a different query usually identifies a different resource.
     ///
     /// - Parameter ignoresQuery: Whether the query may differ if the validator is an entity tag.
     ///   Equal dates are less reliable.
@@ -69,7 +71,7 @@ struct DownloadState: Sendable, Equatable, Codable {
         isOfSameURL(other, ignoresQuery: ignoresQuery && strongTag != nil) ? validator : nil
     }
 
-    /// Returns whether the state belongs to the URL of another one.
+    /// Returns whether two states belong to the same URL.
     func isOfSameURL(_ other: DownloadState, ignoresQuery: Bool) -> Bool {
         ignoresQuery ? place == other.place : url == other.url
     }
@@ -77,7 +79,7 @@ struct DownloadState: Sendable, Equatable, Codable {
     /// Returns whether a response to a range request repeats the validator.
     ///
     /// A server that ignores `If-Range` may send a part of another version. An absent validator
-    /// counts as another one, although a server may omit `Last-Modified` (section 15.3.7).
+    /// counts as a different one, although a server may omit `Last-Modified` (section 15.3.7).
     func isRepeated(by headers: Headers) -> Bool {
         if let strongTag { return headers[.eTag] == strongTag }
         return headers["Last-Modified"] == lastModified
@@ -105,7 +107,9 @@ extension DownloadState {
         return bytes.count <= Self.maximumLength ? bytes : nil
     }
 
-    /// - Returns: `nil` for a state of another version and for a damaged one.
+    /// Decodes a state.
+    ///
+    /// - Returns: `nil` for a state of another version, and for a damaged one.
     init?(encoded bytes: Data) {
         let (mark, length) = (Data(Self.mark.utf8), 17)
         guard bytes.count <= Self.maximumLength, bytes.starts(with: mark) else { return nil }
@@ -116,6 +120,8 @@ extension DownloadState {
         self = state
     }
 
+    /// Reads and decodes a state.
+    ///
     /// - Returns: `nil` if there is no state that can be read.
     init?(storedAs name: String, in folder: borrowing Folder) {
         guard let content = try? folder.content(of: name, isWhole: { _, _ in false })  // unreadable is absent
@@ -123,7 +129,7 @@ extension DownloadState {
         self.init(encoded: content.bytes)
     }
 
-    /// Returns 16 hexadecimal digits and a line feed.
+    /// Returns the checksum as 16 hexadecimal digits and a line feed.
     private static func checksum(_ content: Data) -> String {
         let hash = String(content.withUnsafeBytes { XXHash64.hash($0) }, radix: 16)
         return String(repeating: "0", count: 16 - hash.utf8.count) + hash + "\n"

@@ -18,8 +18,8 @@ extension DownloadTransfer {
         meter.begin(0, of: total)
     }
 
-    /// Receives the first part of a file that several connections download if the file is long
-    /// enough.
+    /// Receives the first part of a file. If the file is long enough, several connections download
+    /// the rest.
     mutating func receiveFirst(
         _ range: ClosedRange<Int64>, of response: StreamedResponse, _ file: PartFile
     ) async throws -> Pass {
@@ -52,7 +52,7 @@ extension DownloadTransfer {
         meter.begin(length, of: total)
     }
 
-    /// Discards all bytes, and stores the state of those that follow.
+    /// Discards all bytes, and stores the state of the bytes that follow.
     private mutating func begin(_ headers: Headers, total: Int64?, isEncoded: Bool, _ file: PartFile) throws {
         try file.truncate(to: 0)
         (length, resumedFrom, needsWholeFile) = (0, 0, false)
@@ -63,7 +63,7 @@ extension DownloadTransfer {
         state = new
     }
 
-    /// Refuses a file that is too long for the request or the disk.
+    /// Throws an error if the file is too long for the limit of the request or for the disk.
     private func checkLength(_ total: Int64, _ file: PartFile) throws {
         if let maximum = work.request.options.maximumResponseBytes, total > maximum {
             throw WebServiceError.tooLarge(maximum, work.request, nil)
@@ -106,8 +106,8 @@ extension DownloadTransfer {
         do { return try await bytes.next() } catch { throw Interruption(underlying: error) }
     }
 
-    /// Writes bytes at the end of the file. After an error, the file contains the bytes written
-    /// until then.
+    /// Writes bytes at the end of the file. After an error, the file contains only the bytes of
+    /// earlier calls.
     private mutating func write(_ bytes: Data, to file: PartFile) throws {
         do {
             try bytes.withUnsafeBytes { try file.write($0, at: length) }

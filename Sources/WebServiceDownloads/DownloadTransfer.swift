@@ -5,7 +5,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// The transfer of a file by one request after another, until it is complete.
+/// The transfer of a file by successive requests, until the file is complete.
 ///
 /// ``DownloadPlan`` decides what is requested and how a response is used.
 struct DownloadTransfer {
@@ -18,8 +18,8 @@ struct DownloadTransfer {
     /// The partial file; `nil` until its name is known.
     var file: PartFile?
     var destination: DownloadDestination?
-    /// The name to which a number may be added, so that no file is replaced; `nil` if the
-    /// destination must have the name that the caller specified.
+    /// The name to which a number may be added so that no file is replaced; `nil` if the file must
+    /// have exactly the name that the caller specified.
     var preferredName: String?
     /// The representation that the bytes in the file belong to; `nil` if there are none.
     var state: DownloadState?
@@ -27,7 +27,7 @@ struct DownloadTransfer {
     var length: Int64 = 0
     var resumedFrom: Int64 = 0
     var restarts = 0
-    /// A Boolean value that indicates whether the next request is for the whole file.
+    /// A Boolean value that indicates whether the next request must be for the whole file.
     var needsWholeFile = false
     var connections: Int
 
@@ -147,7 +147,7 @@ struct DownloadTransfer {
         }
     }
 
-    /// A Boolean value that indicates whether no body was received yet.
+    /// A Boolean value that indicates whether no body has been received yet.
     var isFirstBody: Bool { resumedFrom == 0 && restarts == 0 && meter.count == 0 }
 
     /// Causes the next request to be for the whole file, over one connection.
@@ -164,7 +164,7 @@ struct DownloadTransfer {
     private func plan() -> DownloadPlan {
         let current = DownloadState(url: url)
         guard !needsWholeFile, work.request.method == .GET else { return DownloadPlan(wholeFile: current) }
-        // The bytes of a file with missing pieces are not those before its end.
+        // A file with missing pieces has gaps, so its length does not indicate which bytes exist.
         let continued = state?.pieces.map { $0.isValid && $0.isComplete } ?? true ? state : nil
         let plan = DownloadPlan(
             continuing: continued, length: length, current: current, ignoresQuery: options.ignoresQuery)
@@ -174,7 +174,8 @@ struct DownloadTransfer {
 
     /// Opens the partial file with the name that the response suggests.
     ///
-    /// - Returns: `nil` if it has bytes of the same version, so only the others are requested.
+    /// - Returns: `nil` if the file has bytes of the same version, so that only the missing bytes
+    ///   are requested.
     private mutating func openSuggested(_ response: StreamedResponse) throws -> PartFile? {
         guard case .folder(let folder, _) = options.place else { return nil }
         let name = FileName.suggested(
@@ -187,7 +188,8 @@ struct DownloadTransfer {
         return nil
     }
 
-    /// Opens the partial file of the first name that belongs to no other file, complete or partial.
+    /// Opens the partial file with the first name that belongs to no other file, complete or
+    /// partial.
     private mutating func openFirst(_ destination: DownloadDestination) throws {
         preferredName = destination.name
         try createFolder(destination)
@@ -208,7 +210,7 @@ struct DownloadTransfer {
         throw failure
     }
 
-    /// The names that the file may have if no other file is replaced.
+    /// The names that the file may have if no existing file may be replaced.
     var names: [String] {
         guard let preferredName else { return [] }
         return options.existing == .fail ? [preferredName] : Array(FileName.candidates(preferredName))

@@ -14,8 +14,8 @@ extension DownloadedFile {
     public struct Partial: Sendable {
         /// The URL that the complete file would have.
         public let destination: URL
-        /// The number of bytes that were received. They can be continued only if the response had a
-        /// validator.
+        /// The number of bytes that were received. A download can continue after them only if the
+        /// response had a validator.
         public let bytesReceived: Int64
         /// The length of the complete file, in bytes; `nil` if the server did not send it.
         public let bytesToReceive: Int64?
@@ -33,9 +33,9 @@ extension DownloadedFile {
 
         /// Returns the partial files in a folder, the oldest first.
         ///
-        /// A regular file of the user is listed if it is empty or has the state that a download
-        /// stores beside it. Symbolic links, and other files with such a name, are not listed.
-        /// Subfolders are not searched. If the folder does not exist, there are none.
+        /// Lists regular files of the current user that are empty or have the state that a download
+        /// stores beside them. Symbolic links and other files with such names are not listed, and
+        /// subfolders are not searched. If the folder does not exist, the list is empty.
         ///
         /// - Throws: `WebServiceError.Code.download` if the folder cannot be read.
         public static func list(in folder: URL) async throws -> [Partial] {
@@ -47,10 +47,9 @@ extension DownloadedFile {
         ///
         /// A file that was removed in the meantime is not an error.
         ///
-        /// - Throws: `WebServiceError.Code.downloadInProgress` if a download is in progress, in any
-        ///   process, or has changed the file since it was listed;
-        ///   `WebServiceError.Code.download` if the file cannot be removed, or the file system does
-        ///   not support locks.
+        /// - Throws: `WebServiceError.Code.downloadInProgress` if a download, in any process, is in
+        ///   progress or has changed the file since it was listed; `WebServiceError.Code.download`
+        ///   if the file cannot be removed, or the file system does not support locks.
         public func remove() async throws {
             try await Self.queue.result {
                 guard let folder = try place.openFolder() else { return }
@@ -79,6 +78,8 @@ extension DownloadedFile.Partial {
         return found.sorted { $0.lastChange < $1.lastChange }
     }
 
+    /// Creates the description of an entry of a folder.
+    ///
     /// - Returns: `nil` if the entry is not a partial file.
     private init?(part: String, in folder: borrowing Folder, _ place: DownloadDestination) throws(SystemFailure) {
         var state: DownloadState?
@@ -122,8 +123,8 @@ extension DownloadedFile.Partial {
             throw WebServiceError(
                 .downloadInProgress, "a download has changed the partial file since it was listed; list it again")
         }
-        // If the process is killed in between, an empty file remains, which is listed again. A file
-        // with another name is complete, and its bytes are retained.
+        // If the process is killed between these calls, an empty file remains, which is listed
+        // again. A file with a second name is complete, and its bytes are retained.
         if try file.nameCount() == 1 { try file.truncate(to: 0) }
         if let state = names.state { try folder.remove(state) }
         try folder.remove(names.temporary)

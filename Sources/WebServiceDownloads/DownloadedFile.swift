@@ -7,8 +7,7 @@ public struct DownloadedFile: Sendable {
     public let url: URL
     /// The length of the file, in bytes.
     public let byteCount: Int64
-    /// The number of bytes reused from an earlier download; 0 if there were none or they could not
-    /// be used.
+    /// The number of bytes reused from an earlier download; 0 if none could be reused.
     public let resumedFrom: Int64
     /// The number of times that received bytes were discarded, because the server changed the file
     /// or does not support range requests.
@@ -40,11 +39,10 @@ extension DownloadedFile {
         /// 999 is added to the name, as in `brew (1).iso`; ``DownloadedFile/url`` contains the
         /// resulting name.
         ///
-        /// The names are tried in order. The first one is used that belongs neither to a file, even
-        /// one that is created during the download, nor to another download, in progress or
-        /// interrupted. An interrupted earlier download of the same URL is therefore continued if
-        /// its name is reached. If all names are taken, the task fails with
-        /// `WebServiceError.Code.download`.
+        /// The names are tried in order. A name is skipped if a file has it, even one created
+        /// during the download, or if it belongs to another download, in progress or interrupted.
+        /// An interrupted earlier download of the same URL is continued if its name is reached. If
+        /// all names are taken, the task fails with `WebServiceError.Code.download`.
         case addNumber
     }
 }

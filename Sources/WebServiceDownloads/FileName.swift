@@ -7,8 +7,10 @@ enum FileName {
     /// files beside the destination are longer than its own.
     static let maximumLength = 200
 
-    /// Returns the name for a file from a server: that of the `Content-Disposition` field, or the
-    /// last segment of the URL's path, or the default.
+    /// Returns the name for a file from a server.
+    ///
+    /// It is the name in `Content-Disposition`, or else the last segment of the URL's path, or else
+    /// the default.
     ///
     /// - Returns: One safe component; see `component(_:)`.
     static func suggested(disposition: String?, url: String, default name: String) -> String {
@@ -75,7 +77,7 @@ enum FileName {
         return name[dot...].utf8.count <= 32 ? (name[..<dot], name[dot...]) : (name[...], "")
     }
 
-    /// Returns the first characters that fit into the given number of bytes.
+    /// Returns the longest prefix of whole characters that fits into the given number of bytes.
     private static func prefix(of text: Substring, upTo count: Int) -> String {
         var prefix = ""
         for character in text {

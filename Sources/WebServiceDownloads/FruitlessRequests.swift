@@ -1,9 +1,9 @@
 import WebServiceCore
 
-/// The consecutive requests of a download that delivered few bytes together.
+/// A count of the consecutive requests of a download that together delivered few bytes.
 ///
-/// Otherwise, a server that sends one byte per request could cause as many requests as the file has
-/// bytes.
+/// Without this limit, a server that sends one byte per request could cause as many requests as the
+/// file has bytes.
 struct FruitlessRequests: Sendable {
     /// The number of bytes after which the count begins again.
     static let minimumByteCount: Int64 = 64 << 10
@@ -24,8 +24,8 @@ struct FruitlessRequests: Sendable {
     /// Adds a request that did not complete the file.
     ///
     /// - Parameters:
-    ///   - received: The number of bytes that were received by all requests. After a restart, bytes
-    ///     count only beyond the number received before it.
+    ///   - received: The number of bytes that all requests have received. After a restart, only
+    ///     bytes beyond the previous number count.
     ///   - now: The current instant.
     mutating func add(received: Int64, now: UInt64) {
         if received - self.received >= Self.minimumByteCount {

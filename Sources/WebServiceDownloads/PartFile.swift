@@ -1,12 +1,12 @@
 import Foundation
 import WebServiceCore
 
-/// A file while it is downloaded: its bytes and its state, beside the destination.
+/// A file that is being downloaded: its bytes and its state, beside the destination.
 ///
 /// The bytes are in `.NAME.webservice-part`, which is locked, and the state in
 /// `.NAME.webservice-state`. Both are accessible only to the user. At the end, the part is renamed
-/// to the destination, which is never incomplete. All members block the thread. They may be used
-/// from any thread, for bytes that do not overlap.
+/// to the destination, which is never incomplete. All members block the thread. They may be called
+/// from any thread, if concurrent calls use bytes that do not overlap.
 final class PartFile: Sendable {
     private let folder: Folder
     private let file: Descriptor
@@ -16,8 +16,8 @@ final class PartFile: Sendable {
 
     /// Opens the partial file for a destination, or creates it.
     ///
-    /// If the file system cannot lock it, or it belongs to another user, a file with a unique name
-    /// is created instead, which no other process continues.
+    /// If the file system cannot lock the file, or the file belongs to another user, a file with a
+    /// unique name is created instead, which no other process continues.
     ///
     /// - Parameter replaces: Whether a file at the destination is replaced at the end. Otherwise,
     ///   such a file is an error.
@@ -107,10 +107,9 @@ final class PartFile: Sendable {
     /// Returns the stored state; `nil` if there is none, or it is damaged.
     func state() -> DownloadState? { names.state.flatMap { DownloadState(storedAs: $0, in: folder) } }
 
-    /// Stores the state in place of the previous one. Either the old or the new state exists at any
-    /// time.
+    /// Replaces the stored state atomically.
     ///
-    /// A state that is too long is removed, so that the part is not continued.
+    /// If the new state is too long, the stored one is removed, so that the part is not continued.
     func store(_ state: DownloadState) throws(WebServiceError) {
         guard let name = names.state else { return }
         try translating("the state of the download could not be written") { () throws(SystemFailure) in
@@ -140,8 +139,8 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Removes all bytes from an offset on. The offset 0 also removes the state, which no longer
-    /// applies.
+    /// Removes all bytes from an offset to the end. The offset 0 also removes the state, which no
+    /// longer applies.
     func truncate(to offset: Int64) throws(WebServiceError) {
         try translating("the partial file could not be truncated") { () throws(SystemFailure) in
             try file.truncate(to: offset)
@@ -188,7 +187,7 @@ final class PartFile: Sendable {
     ///
     /// - Parameters:
     ///   - replaces: Whether a file at the destination is replaced. Otherwise, such a file is an
-    ///     error, and the part is removed, unless there is another name.
+    ///     error, and the part is removed, unless one of `otherNames` is available.
     ///   - otherNames: The names to try if the destination exists and is not replaced. Defaults to
     ///     none.
     ///   - synchronize: Whether bytes and names are flushed to the disk.
@@ -212,6 +211,8 @@ final class PartFile: Sendable {
         throw .destinationExists
     }
 
+    /// Renames the part to the destination, or else to the first other name that is available.
+    ///
     /// - Returns: The new name; `nil` if each one exists and is not replaced.
     private func rename(replaces: Bool, _ otherNames: some Sequence<String>) throws(SystemFailure) -> String? {
         if replaces {
@@ -244,6 +245,6 @@ extension WebServiceError {
         .download, "a file exists at the destination; remove it, choose another name, or pass existing: .replace",
         underlying: POSIXError(.EEXIST))
 
-    /// A Boolean value that indicates whether another file, or another download, has the name.
+    /// A Boolean value that indicates whether the name belongs to another file or another download.
     var isConflict: Bool { code == .downloadInProgress || (underlying as? POSIXError)?.code == .EEXIST }
 }

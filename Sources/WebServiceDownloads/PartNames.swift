@@ -39,7 +39,7 @@ struct PartNames: Sendable {
         guard !["", ".", ".."].contains(stem) else { return nil }
         self.init(stem)
         guard self.part == part else { return nil }
-        // A name that does not have the hash is that of no file.
+        // A stored name is used only if its hash is that of the part.
         guard let name = self.state.flatMap(state)?.name, !name.utf8.contains(where: { [0, 0x2F].contains($0) })
         else { return }
         let hashed = PartNames(name)

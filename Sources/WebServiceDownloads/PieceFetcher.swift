@@ -19,11 +19,11 @@ struct PieceFetcher: Sendable {
     /// The result of a request for a piece.
     enum End: Sendable {
         case complete(PieceQueue.Piece, Response)
-        /// The server sent only the bytes before the position.
+        /// The server sent only the bytes before this position.
         case shortened(PieceQueue.Piece, Int64)
         /// The error is final.
         case stopped(any Error)
-        /// The connection was lost before the byte at the position.
+        /// The connection was lost before the byte at this position.
         case interrupted(PieceQueue.Piece, Int64, any Error)
         /// The server does not accept the connection.
         case rejected(PieceQueue.Piece, any Error, retryAfter: Duration?)
@@ -85,7 +85,7 @@ struct PieceFetcher: Sendable {
             position += Int64(chunk.count)
             try await meter.add(chunk.count)
         }
-        // The hash of a part that was not received completely is another one.
+        // The digest covers the complete part, so an incomplete one cannot be verified.
         guard position > range.upperBound else {
             return .interrupted(piece, position, URLError(.networkConnectionLost))
         }

@@ -20,15 +20,15 @@ struct PieceMap: Sendable, Equatable, Codable {
         bits = [UInt8](repeating: 0, count: (count + 7) / 8)
     }
 
-    /// A Boolean value that indicates whether the map can be used: it may have been read from a
-    /// file.
+    /// A Boolean value that indicates whether the map is consistent. A map from a file may be
+    /// damaged.
     var isValid: Bool {
         total > 0 && length >= Self.minimumLength && count <= Self.maximumCount && bits.count == (count + 7) / 8
     }
 
     var count: Int { total > 0 && length > 0 ? Int(clamping: (total - 1) / length + 1) : 0 }
 
-    /// The positions of the bytes of a piece.
+    /// Returns the positions of the bytes of a piece.
     func range(_ index: Int) -> ClosedRange<Int64> {
         let first = Int64(index) * length
         return first...first + max(1, min(length, total - first)) - 1

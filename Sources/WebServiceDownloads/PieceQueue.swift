@@ -7,7 +7,7 @@ struct PieceQueue {
     struct Piece: Sendable {
         let index: Int
         let range: ClosedRange<Int64>
-        /// The instant before which it is not requested.
+        /// The instant before which the piece is not requested.
         var earliest: UInt64 = 0
         /// The number of failures when it was requested.
         var round = 0
@@ -22,7 +22,8 @@ struct PieceQueue {
     /// A closure that returns the pause before the next request after an error; `nil` for none.
     typealias Policy = (_ error: any Error, _ attempt: Int, _ spent: Duration) -> Duration?
 
-    /// The pause after the server has refused the only connection, if it does not specify one.
+    /// The pause after the server has rejected the only connection, if it does not send
+    /// `Retry-After`.
     private static let pause = Duration.seconds(1)
 
     private(set) var map: PieceMap
@@ -60,7 +61,7 @@ struct PieceQueue {
         return Piece(index: upcoming, range: map.range(upcoming))
     }
 
-    /// Processes the result of a piece.
+    /// Processes the result of a request for a piece.
     ///
     /// - Parameters:
     ///   - count: The number of bytes that were received for all pieces.
@@ -92,7 +93,8 @@ struct PieceQueue {
             var pause = policy(error, fruitless.attempt, fruitless.spent(now))
             if let retryAfter { pause = max(pause ?? .zero, retryAfter) }
             if active == 0 {
-                // The server accepts no connection, or it has not noticed the end of the last one.
+                // The server accepts no connection, or has not yet detected the end of the last
+                // one.
                 guard fruitless.count < FruitlessRequests.maximum, pause != nil || fruitless.count == 0 else {
                     throw error
                 }

@@ -1,12 +1,12 @@
 import WebServiceCore
 
-/// A rate limit for a transfer: bytes are taken first and paid for by a delay.
+/// A rate limit for a transfer: bytes are taken first, and a delay compensates for them.
 struct RateLimit: Sendable {
     private let bytesPerSecond: Int
-    /// The time that may be made up for after a delay that took too long, in nanoseconds.
+    /// The maximum time that is made up for after a delay that took too long, in nanoseconds.
     private static let credit: UInt64 = 100_000_000
 
-    /// The instant until which all bytes are paid for.
+    /// The instant at which the delays for all taken bytes end.
     private var paid: UInt64
 
     /// - Parameter bytesPerSecond: The maximum rate. A value below 1 counts as 1.

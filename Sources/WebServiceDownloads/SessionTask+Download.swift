@@ -11,53 +11,57 @@ extension SessionTask {
     /// ```swift
     /// let file = try await service.GET("/brew.iso").download(to: destination, checksum: .sha256(hash)).value
     /// ```
-    /// The bytes are written to `.NAME.webservice-part` beside the destination, which is renamed
-    /// when it is complete and its hash is correct. The destination is never incomplete. A symbolic
-    /// link at the destination is replaced and not followed. Few bytes are in memory at any time.
+    /// The bytes are written to the file `.NAME.webservice-part` beside the destination. That file
+    /// is renamed to the destination when it is complete and its hash is correct, so the
+    /// destination is never incomplete. A symbolic link at the destination is replaced and not
+    /// followed. Only a few bytes are in memory at any time.
     ///
-    /// - An interrupted download is continued by a later one to the same destination, in any
-    ///   process, even if the process was killed: only the remaining bytes of the same version are
-    ///   requested (`Range`, `If-Range`). This requires a GET request for the same URL, and a
-    ///   strong entity tag or `Last-Modified` date (RFC 9110, section 8.8), which every response
-    ///   must repeat. If the server has changed the file, or does not support range requests, the
-    ///   download starts over. After a power failure, the file may have wrong content where the
-    ///   system had not yet written the data to disk. Only a checksum detects this.
-    /// - A `RetryPolicy` of the service or the request also applies to errors that occur while
-    ///   the body is received. The next attempt requests the remaining bytes. The count toward
-    ///   `RetryPolicy.maximumAttempts` begins again after every 64 KiB.
-    /// - If a server sends less than requested, the rest is requested. After 8 consecutive requests
-    ///   that together delivered less than 64 KiB, the whole file is requested once instead.
+    /// - A later download to the same destination, in any process, continues an interrupted one,
+    ///   even if the process was killed. Only the remaining bytes of the same version are requested
+    ///   (`Range`, `If-Range`). This requires a GET request for the same URL, and a strong entity
+    ///   tag or `Last-Modified` date (RFC 9110, section 8.8), which every response must repeat. If
+    ///   the server has changed the file, or does not support range requests, the download starts
+    ///   over. After a power failure, the file may have wrong content where the system had not yet
+    ///   written the data to disk. Only a checksum detects this.
+    /// - The `RetryPolicy` of the service or the request also applies to errors that occur while
+    ///   the body is received. The next attempt then requests only the remaining bytes. The count
+    ///   toward `RetryPolicy.maximumAttempts` starts again after every 64 KiB.
+    /// - If the server sends fewer bytes than requested, the rest is requested. After 8 consecutive
+    ///   requests that together delivered less than 64 KiB, the whole file is requested once
+    ///   instead.
     /// - `cancel()` and errors leave the received bytes for the next download.
     ///   ``DownloadedFile/Partial`` lists and removes the files that no download has continued.
     /// - `Repr-Digest` and `Content-Digest` (RFC 9530) with SHA-256 or SHA-512 are verified.
-    /// - The deadline and `Request.Options.maximumResponseBytes` apply only if they differ from
-    ///   their defaults. An uncompressed body is requested. A body that is compressed anyway is
-    ///   decompressed, and cannot be continued.
+    /// - `Request.Options.deadline` and `Request.Options.maximumResponseBytes` apply only if they
+    ///   differ from their defaults. The request asks for an uncompressed body. If the server
+    ///   compresses it anyway, the body is decompressed, and an interrupted download cannot be
+    ///   continued.
     /// - `onProgress(_:)` reports the bytes of the file, their rate and the estimated end.
     ///
     /// In addition to the errors of other typed tasks, the task can fail with
     /// `WebServiceError.Code.download`, `WebServiceError.Code.downloadInProgress` and
-    /// `WebServiceError.Code.digestMismatch`. Must be called before `resume()`.
+    /// `WebServiceError.Code.digestMismatch`. Call this method before `resume()`.
     ///
     /// - Parameters:
     ///   - file: The URL of the file.
     ///   - existing: The handling of existing files. Defaults to
     ///     ``DownloadedFile/Existing/resume``.
-    ///   - createsFolders: Whether missing folders in the path are created, with the permissions of
-    ///     new folders, before the request is sent. They remain if the download fails. Defaults to
-    ///     `false`: the folder must exist.
-    ///   - checksum: The expected hash of the file. Defaults to `nil`.
+    ///   - createsFolders: A Boolean value that indicates whether missing folders in the path are
+    ///     created, with the permissions of new folders, before the request is sent. They remain if
+    ///     the download fails. Defaults to `false`: the folder must exist.
+    ///   - checksum: The expected hash of the file. Defaults to `nil`: the hash is not verified.
     ///   - connections: The maximum number of concurrent requests, each for a different part of the
     ///     file. Defaults to 1. More than one is used only for files of at least 40 MiB, and only
-    ///     if the server supports range requests. If it rejects one with a transient status or
-    ///     error, the others continue, and one more is tried after each has delivered a part. The
-    ///     number of parts before a trial doubles with each rejected trial.
-    ///   - bytesPerSecond: The maximum rate. Defaults to `nil`, no limit.
-    ///   - synchronizes: Whether the file is flushed to the disk before it is renamed. Defaults to
+    ///     if the server supports range requests. If it rejects a request with a transient status
+    ///     or error, the others continue, and one more is tried after each has delivered a part.
+    ///     Each rejected trial doubles the number of parts before the next one.
+    ///   - bytesPerSecond: The maximum rate. Defaults to `nil`: no limit.
+    ///   - synchronizes: A Boolean value that indicates whether the file is flushed to the disk
+    ///     before it is renamed. Defaults to `false`.
+    ///   - ignoresQuery: A Boolean value that indicates whether the query of the URL may differ
+    ///     from that of the interrupted download, such as an expiring signature. Requires an entity
+    ///     tag. If the query selects the file, parts of two files could be joined. Defaults to
     ///     `false`.
-    ///   - ignoresQuery: Whether the query of the URL may differ from that of the interrupted
-    ///     download, such as an expiring signature. Requires an entity tag. If the query selects
-    ///     the file, parts of two files could be joined. Defaults to `false`.
     public func download(
         to file: URL, existing: DownloadedFile.Existing = .resume, createsFolders: Bool = false,
         checksum: Checksum? = nil, connections: Int = 1, bytesPerSecond: Int? = nil, synchronizes: Bool = false,
@@ -90,17 +94,19 @@ extension SessionTask {
     ///     require another request.
     ///   - existing: The handling of existing files. Defaults to
     ///     ``DownloadedFile/Existing/resume``.
-    ///   - createsFolders: Whether missing folders in the path are created, with the permissions of
-    ///     new folders: before the request is sent, or without `name`, when the response has
-    ///     arrived. They remain if the download fails. Defaults to `false`: the folder must exist.
-    ///   - checksum: The expected hash of the file. Defaults to `nil`.
+    ///   - createsFolders: A Boolean value that indicates whether missing folders in the path are
+    ///     created, with the permissions of new folders: before the request is sent, or without
+    ///     `name`, when the response has arrived. They remain if the download fails. Defaults to
+    ///     `false`: the folder must exist.
+    ///   - checksum: The expected hash of the file. Defaults to `nil`: the hash is not verified.
     ///   - connections: The maximum number of concurrent requests. Defaults to 1.
-    ///   - bytesPerSecond: The maximum rate. Defaults to `nil`, no limit.
-    ///   - synchronizes: Whether the file is flushed to the disk before it is renamed. Defaults to
+    ///   - bytesPerSecond: The maximum rate. Defaults to `nil`: no limit.
+    ///   - synchronizes: A Boolean value that indicates whether the file is flushed to the disk
+    ///     before it is renamed. Defaults to `false`.
+    ///   - ignoresQuery: A Boolean value that indicates whether the query of the URL may differ
+    ///     from that of the interrupted download, such as an expiring signature. Requires an entity
+    ///     tag. If the query selects the file, parts of two files could be joined. Defaults to
     ///     `false`.
-    ///   - ignoresQuery: Whether the query of the URL may differ from that of the interrupted
-    ///     download, such as an expiring signature. Requires an entity tag. If the query selects
-    ///     the file, parts of two files could be joined. Defaults to `false`.
     public func download(
         into folder: URL, name: String? = nil, existing: DownloadedFile.Existing = .resume,
         createsFolders: Bool = false, checksum: Checksum? = nil, connections: Int = 1, bytesPerSecond: Int? = nil,

@@ -9,33 +9,34 @@ import WebServiceMocking
 /// let inspector = try Inspector(observing: service)
 /// print("Inspector: \(inspector.url)")
 /// ```
-/// The page lists the exchanges that are resumed from now on: results, attempts and decisions,
-/// durations, header fields, bodies, and the messages of a WebSocket. It updates while they are in
-/// progress, shows an exchange as a cURL command, and downloads all of them as an HTTP archive.
+/// The page lists the exchanges that are resumed after the creation of the inspector: results,
+/// attempts and decisions, durations, header fields, bodies, and the messages of a WebSocket. It
+/// updates while exchanges are in progress, shows each request as a curl command, and exports all
+/// exchanges as an HTTP archive.
 ///
-/// Everything that leaves the process is redacted. The bodies of images are shown as images, and
-/// those of JSON, forms and `text/…` as text; others are not shown, because secrets in them cannot
-/// be recognized; see `showsBinaryBodies`.
+/// Secrets are redacted before data leaves the process. The page shows images, and it shows JSON,
+/// forms and `text/…` as text. It does not show other bodies, because secrets in them cannot be
+/// recognized; see `showsBinaryBodies`.
 ///
-/// The server listens on 127.0.0.1 only. The URL contains a random token. Requests with another
-/// token, another `Host` (DNS rebinding) or another `Origin` are refused, so other pages in the
-/// same browser cannot read anything. A user of this machine who can read the URL, for example in a
-/// log, can read the exchanges: use the inspector for development.
+/// The server listens only on 127.0.0.1. The URL contains a random token. Requests with a different
+/// token, `Host` (DNS rebinding) or `Origin` are refused, so other pages in the same browser cannot
+/// read anything. A user of this machine who can read the URL, for example in a log, can read the
+/// exchanges. Use the inspector only for development.
 ///
-/// The inspector ends with ``stop()`` or its deallocation. All members may be called from any
+/// The inspector runs until ``stop()`` or its deallocation. All members may be called from any
 /// thread.
 public final class Inspector: Sendable {
     /// The URL of the page, such as `http://127.0.0.1:49152/…/`.
     ///
-    /// It contains the token and is therefore secret.
+    /// The URL contains the token and is therefore secret.
     public let url: URL
 
-    /// Records exchanges. Add it to the `WebService.observers` of further services.
+    /// The observer that records exchanges. Add it to the `WebService.observers` of other services.
     public var observer: any Observer { store }
 
     /// Returns an observer that records exchanges under the name of their service.
     ///
-    /// The page shows the name beside the host, and its filter finds it.
+    /// The page shows the name beside the host, and its filter also searches the names.
     ///
     /// ```swift
     /// let inspector = try Inspector()
@@ -50,16 +51,19 @@ public final class Inspector: Sendable {
     /// Creates an inspector without a service; see ``observer``.
     ///
     /// - Parameters:
-    ///   - maximumExchanges: The number of exchanges to retain, at least one. Beyond it, the oldest
-    ///     are removed. Defaults to 1,000.
-    ///   - bodyLimit: The number of bytes of a body to retain, and of all messages of a WebSocket.
-    ///     A longer body is truncated, and the oldest messages are dropped. Defaults to 1 MiB.
-    ///   - memoryLimit: The number of bytes of all bodies, messages and header fields to retain.
-    ///     Beyond it, the oldest exchanges are removed, except the last one. Defaults to 64 MiB.
+    ///   - maximumExchanges: The maximum number of exchanges to retain, at least one. Beyond it,
+    ///     the oldest are removed. Defaults to 1,000.
+    ///   - bodyLimit: The maximum number of bytes to retain of each body, and of all messages of a
+    ///     WebSocket together. A longer body is truncated, and the oldest messages are dropped.
+    ///     Defaults to 1 MiB.
+    ///   - memoryLimit: The maximum number of bytes to retain of all bodies, messages and header
+    ///     fields together. Beyond it, the oldest exchanges are removed, except the last one.
+    ///     Defaults to 64 MiB.
     ///   - redaction: The rules for secrets. Defaults to `Redaction.standard`.
     ///   - port: The port of the page. Defaults to 0: any free port.
-    ///   - showsBinaryBodies: Whether the page shows the bytes of bodies in which secrets cannot be
-    ///     recognized. Those bodies are not redacted. Defaults to `false`.
+    ///   - showsBinaryBodies: A Boolean value that indicates whether the page shows the bytes of
+    ///     bodies in which secrets cannot be recognized. These bodies are not redacted. Defaults to
+    ///     `false`.
     /// - Throws: `WebServiceError` with the code `portUnavailable` if the port is in use, and
     ///   `mockServer` if the server cannot be started for another reason.
     public convenience init(
@@ -83,18 +87,21 @@ public final class Inspector: Sendable {
         url = server.baseURL.appendingPathComponent(token.text, isDirectory: true)
     }
 
-    /// Creates an inspector that observes a service, which also sends requests changed in the page.
+    /// Creates an inspector that observes a service. The service also sends requests that are
+    /// changed on the page.
     ///
     /// - Parameters:
-    ///   - service: The service. The inspector is added to its observers, and does not retain it.
+    ///   - service: The service. The inspector is added to the service's observers, and does not
+    ///     retain the service.
     ///   - maximumExchanges: See
-    ///     ``init(maximumExchanges:bodyLimit:memoryLimit:redaction:port:showsBinaryBodies:)`` for
-    ///     the other parameters and the error as well.
-    ///   - bodyLimit: The number of bytes of a body to retain.
-    ///   - memoryLimit: The number of bytes of all bodies and header fields to retain.
+    ///     ``init(maximumExchanges:bodyLimit:memoryLimit:redaction:port:showsBinaryBodies:)``, also
+    ///     for the other parameters and the errors.
+    ///   - bodyLimit: The maximum number of bytes to retain of each body.
+    ///   - memoryLimit: The maximum number of bytes to retain of all exchanges.
     ///   - redaction: The rules for secrets.
     ///   - port: The port of the page.
-    ///   - showsBinaryBodies: Whether the page shows bodies that cannot be redacted.
+    ///   - showsBinaryBodies: A Boolean value that indicates whether the page shows bodies that
+    ///     cannot be redacted.
     public convenience init(
         observing service: WebService, maximumExchanges: Int = 1000, bodyLimit: Int = 1 << 20,
         memoryLimit: Int = 64 << 20, redaction: Redaction = .standard, port: UInt16 = 0, showsBinaryBodies: Bool = false
@@ -115,7 +122,8 @@ public final class Inspector: Sendable {
 
     /// Closes the page and releases the port and all recorded exchanges.
     ///
-    /// The observer remains in the services, and records nothing. Further calls have no effect.
+    /// The services retain the observer, which no longer records anything. Further calls have no
+    /// effect.
     public func stop() {
         store.close()
         server.stop()

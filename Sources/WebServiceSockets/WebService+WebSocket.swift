@@ -8,9 +8,10 @@ extension WebService {
     /// let socket = try await service.webSocket("/chat", subprotocols: ["v1"])
     /// ```
     /// The handshake is a GET request of this service: its interceptors, delegate, cookies,
-    /// observers and log apply, and redirects are followed. An interceptor can retry it, or add a
-    /// token. The session is a `CurlSession` or, in tests, a `MockSession` or a `CassetteSession`;
-    /// the options of a `CurlSession` for proxies, TLS, pins and addresses apply to the connection.
+    /// observers and log apply, and redirects are followed. An interceptor can retry the handshake
+    /// or add a token. The session must be a `CurlSession` or, in tests, a `MockSession` or a
+    /// `CassetteSession`; the options of a `CurlSession` for proxies, TLS, pins and addresses apply
+    /// to the connection.
     ///
     /// - Parameters:
     ///   - path: The path, or an absolute URL, whose scheme may be `ws` or `wss`.
@@ -19,11 +20,10 @@ extension WebService {
     ///   - configure: Changes the request before it is sent. Defaults to no changes.
     /// - Returns: The connection, after the handshake.
     /// - Throws: `WebServiceError.Code.unacceptableStatus`, with the response and up to 1 MiB of
-    ///   its body, if the server refuses the handshake;
-    ///   `WebServiceError.Code.webSocketHandshake` if the response does not correspond to the
-    ///   request;
-    ///   `WebServiceError.Code.webSocketUnsupported` for another session; and the errors of a
-    ///   request.
+    ///   its body, if the server refuses the handshake; `WebServiceError.Code.webSocketHandshake`
+    ///   if the response does not correspond to the request;
+    ///   `WebServiceError.Code.webSocketUnsupported` if the session cannot open a connection; and
+    ///   the errors of a request.
     public func webSocket(
         _ path: String, subprotocols: [String] = [], options: WebSocket.Options = WebSocket.Options(),
         configuring configure: (inout Request) -> Void = { _ in }
@@ -41,7 +41,7 @@ extension WebService {
         return WebSocket(connection, stream, options, of: self)
     }
 
-    /// Returns a URL with the scheme of HTTP for one with that of WebSocket.
+    /// Returns the URL with `http` or `https` in place of the scheme `ws` or `wss`.
     static func httpURL(_ path: String) -> String {
         for (scheme, replacement) in [("ws://", "http://"), ("wss://", "https://")]
         where path.prefix(scheme.count).lowercased() == scheme {

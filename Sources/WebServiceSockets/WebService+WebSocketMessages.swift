@@ -11,19 +11,22 @@ extension WebService {
     /// }
     /// for try await message in prices { show(message) }
     /// ```
-    /// Reading the first message opens the connection. It is opened again after a transport error,
-    /// after the server has closed it with any code, and after a handshake with one of the statuses
-    /// 408, 425, 429, 500, 502, 503 and 504, but not before the time specified by `Retry-After`.
-    /// Any other error ends the sequence. Messages of the server between two connections are lost.
+    /// Reading the first message opens the connection. The connection is opened again after a
+    /// transport error, after the server has closed it with any code, and after a handshake with
+    /// one of the statuses 408, 425, 429, 500, 502, 503 and 504, but not before the time specified
+    /// by `Retry-After`. Any other error ends the sequence. Messages of the server between two
+    /// connections are lost.
     ///
-    /// Leaving the loop and releasing the sequence closes the connection; see ``WebSocket``.
+    /// If the caller leaves the loop and releases the sequence, the connection is closed; see
+    /// ``WebSocket``.
     ///
     /// - Parameters:
     ///   - path: The path, or an absolute URL, whose scheme may be `ws` or `wss`.
     ///   - subprotocols: The subprotocols that the program supports, in order of preference.
     ///   - options: The settings of each connection.
-    ///   - reconnection: The delays: as for event streams, but without a reconnection time of the
-    ///     server, and a message counts as an event. Defaults to `.reconnecting()`.
+    ///   - reconnection: The delays between connections. The rules of event streams apply: a
+    ///     message counts as an event, but the server cannot specify a reconnection time. Defaults
+    ///     to `.reconnecting()`.
     ///   - onOpen: Called with each connection before its first message, for example to subscribe.
     ///     Its errors are treated as those of the connection.
     ///   - configure: Changes each request before it is sent.
@@ -113,9 +116,9 @@ private final class ReconnectingMessages: Sendable {
         return socket
     }
 
-    /// Ends a connection.
+    /// Ends a connection, and returns the delay before the next one.
     ///
-    /// - Returns: The delay before the next one; `nil` if there is none.
+    /// - Returns: `nil` if no connection follows.
     private func delay(after failure: (any Error)?) -> Duration? {
         let (failures, closed) = state.withLock { state in
             state.failures = state.hasMessage ? 0 : state.failures + 1

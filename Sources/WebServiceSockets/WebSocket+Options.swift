@@ -9,14 +9,15 @@ extension WebSocket {
         public var maximumMessageBytes = 16 << 20
         /// The maximum number of frames of a received message. Defaults to 262,144.
         public var maximumFragmentCount = 1 << 18
-        /// The number of bytes of received messages that are buffered for the reader before the
-        /// server is held back, and of sent messages that are buffered before `send` waits.
-        /// Defaults to 256 KiB.
+        /// The size of each of the two buffers, in bytes. Defaults to 256 KiB.
+        ///
+        /// While the buffer of received messages is full, the server is held back. While the buffer
+        /// of sent messages is full, `send` waits.
         public var bufferSize = 256 << 10
         /// The interval of automatic pings, on the clock of the service; `nil` to send none.
         /// Defaults to 30 seconds.
         ///
-        /// A connection on which nothing was received since the last ping has failed, with
+        /// If nothing is received between one ping and the next, the connection fails with
         /// `URLError.timedOut`. While messages wait for a reader, no ping is sent.
         public var pingInterval: Duration? = .seconds(30)
         /// The maximum wait for the server to close the connection, on the clock of the service.
@@ -25,7 +26,7 @@ extension WebSocket {
         /// A Boolean value that indicates whether messages are compressed if the server supports it
         /// (permessage-deflate, RFC 7692). Defaults to `true`.
         ///
-        /// Compression of secrets together with data of an attacker can reveal the secrets.
+        /// Compressing secrets together with data that an attacker controls can reveal the secrets.
         public var compresses = true
 
         /// Creates the default settings.

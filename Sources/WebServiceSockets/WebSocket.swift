@@ -9,8 +9,8 @@ import WebSocketCodec
 /// try await socket.send("hello")
 /// for try await message in socket.messages { print(message) }
 /// ```
-/// ``WebServiceCore/WebService/webSocket(_:subprotocols:options:configuring:)`` opens it. All
-/// members may be used from any thread.
+/// ``WebServiceCore/WebService/webSocket(_:subprotocols:options:configuring:)`` opens a connection.
+/// All members may be used from any thread.
 ///
 /// - The connection responds to pings of the server while messages are read or buffered.
 /// - Cancelling a Swift task that waits for a message, sends or closes ends the connection
@@ -54,13 +54,13 @@ public final class WebSocket: Sendable {
 
     /// The messages of the server.
     ///
-    /// Each message is delivered once. A later iteration continues where the last one ended; two
-    /// at the same time throw `WebServiceError.Code.streamConsumed`. While no message is read,
+    /// Each message is delivered once. A later iteration continues where the last one ended. A
+    /// concurrent iteration throws `WebServiceError.Code.streamConsumed`. While no message is read,
     /// messages are buffered up to ``Options/bufferSize``, and then the server is held back.
     ///
     /// The sequence ends when the server closes the connection with the code 1000 or 1001 or
-    /// without a code, and after ``close(_:reason:)``. It throws, after the messages that arrived
-    /// before:
+    /// without a code, and after ``close(_:reason:)``. In other cases, it delivers the messages
+    /// that arrived before, and then throws:
     /// - `WebServiceError.Code.webSocketClosed` after any other code, with the ``closure`` as
     ///   underlying error;
     /// - `WebServiceError.Code.webSocketViolation` if the server violates the protocol;
@@ -102,8 +102,7 @@ public final class WebSocket: Sendable {
     /// Sends a binary message; see ``send(_:)-(String)``.
     public func send(_ data: Data) async throws { try await channel.send(.data(data)) }
 
-    /// Sends a value as a text message, encoded as JSON or by another encoder whose output is
-    /// UTF-8.
+    /// Sends a value as a text message, encoded as JSON or in another format that is UTF-8.
     ///
     /// - Parameters:
     ///   - value: The value.
@@ -125,13 +124,14 @@ public final class WebSocket: Sendable {
 
     // MARK: Closing
 
-    /// Closes the connection, and waits until the server has closed it too, at most
+    /// Closes the connection, and waits for the server to close it too, for at most
     /// ``Options/closeTimeout``.
     ///
-    /// Messages that arrive after the call are discarded. Has no effect on a closed connection.
+    /// Messages that arrive after the call are discarded. The call has no effect on a closed
+    /// connection.
     ///
     /// - Parameters:
-    ///   - code: The reason as a number. Defaults to 1000.
+    ///   - code: The status code. Defaults to 1000 (normal closure).
     ///   - reason: The reason as text, at most 123 bytes of UTF-8. Defaults to an empty string.
     /// - Throws: `WebServiceError.Code.encoding` if the code cannot be sent, or the reason is too
     ///   long.
@@ -141,7 +141,7 @@ public final class WebSocket: Sendable {
 
     /// The code and the reason with which the server has closed the connection.
     ///
-    /// `nil` while the connection is open, and if the server has sent none.
+    /// `nil` while the connection is open, and if the server has not sent a code.
     public var closure: WebSocketClosure? { channel.closure }
 }
 
@@ -168,10 +168,10 @@ extension WebSocket {
 }
 
 extension WebServiceError.Code {
-    /// A ``WebSocket`` that the server has closed with a code that indicates an error, or a message
-    /// that is sent over a closed connection.
+    /// A ``WebSocket`` that the server closed with a code that indicates an error, or a message
+    /// sent over a closed connection.
     public static let webSocketClosed = WebServiceError.Code("webSocketClosed")
-    /// Bytes of the server that violate the WebSocket protocol; the message names the rule.
+    /// Bytes from the server that violate the WebSocket protocol. The error message names the rule.
     public static let webSocketViolation = WebServiceError.Code("webSocketViolation")
     /// A response to the handshake of a ``WebSocket`` that does not correspond to the request.
     public static let webSocketHandshake = WebServiceError.Code("webSocketHandshake")

@@ -12,8 +12,9 @@ public import WebServiceMocking
 /// }
 /// ```
 /// The file is `Cassettes/brewers.json` in the folder of the source file of the test. The first run
-/// records it, and later runs replay it. At the end of the test, a recording is written, and
-/// exchanges that were not replayed are an issue. If the test throws an error, nothing is written.
+/// records it, and later runs replay it. At the end of the test, the trait writes a recording, or
+/// reports an issue if exchanges were not replayed. If the test throws an error, nothing is
+/// written.
 public struct CassetteTrait: TestTrait, TestScoping {
     let name: String
     let mode: CassetteSession.Mode

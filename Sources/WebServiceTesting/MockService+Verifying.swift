@@ -1,9 +1,9 @@
 import WebServiceMocking
 
 extension MockService {
-    /// Runs a test and reports the violations at its end.
+    /// Runs a test, and reports the violations after it ends.
     ///
-    /// After an error of the test, only requests that match no stub are reported.
+    /// If the test throws an error, only requests that match no stub are reported.
     ///
     /// - Parameter place: The module and file, the path, the line and the column of the test.
     func verifying<Value>(

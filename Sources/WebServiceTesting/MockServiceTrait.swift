@@ -11,16 +11,16 @@ public import WebServiceMocking
 ///     #expect(try await BreweryClient(service: mock.service).brewers().count == 1)
 /// }
 /// ```
-/// Each violation that `StubResponder` finds in its verification is an issue at the line of its
-/// stub; a request that matches no stub is an issue at the line of the test. If the test throws an
-/// error, only requests that match no stub are reported, because the test may not have sent all its
-/// requests. Each case of a parameterized test has its own service.
+/// Each violation of a stub is an issue at the line of the stub. A request that matches no stub is
+/// an issue at the line of the test. If the test throws an error, only requests that match no stub
+/// are reported, because the test may not have sent all its requests. Each case of a parameterized
+/// test has its own service.
 public struct MockServiceTrait: TestTrait, SuiteTrait, TestScoping {
     let baseURLString: String
     let inOrder: Bool
     let clock: @Sendable () -> TestClock?
 
-    /// `true`: a trait of a suite applies to each of its tests.
+    /// `true`: the trait of a suite applies to each test of the suite.
     public var isRecursive: Bool { true }
 
     /// Runs a test with a new service, then records the violations.

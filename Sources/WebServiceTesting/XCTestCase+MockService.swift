@@ -15,7 +15,8 @@ extension XCTestCase {
     ///     }
     /// }
     /// ```
-    /// Like ``MockServiceTrait``, the method records violations, as failures of the test case.
+    /// The method records the same violations as ``MockServiceTrait``, as failures of the test
+    /// case.
     ///
     /// - Parameters:
     ///   - baseURLString: The base URL of the service.

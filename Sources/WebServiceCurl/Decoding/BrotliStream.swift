@@ -2,7 +2,7 @@ import CCurl
 
 /// The state of the brotli library for one body (RFC 7932).
 ///
-/// The format has no checksum: a damaged body of valid syntax is not detected.
+/// The format has no checksum, so damage that results in valid syntax is not detected.
 struct BrotliStream: ~Copyable, DecodingStream {
     static var coding: ContentCoding { .brotli }
 
@@ -12,8 +12,8 @@ struct BrotliStream: ~Copyable, DecodingStream {
     /// A Boolean value that indicates whether the bytes after the last output are invalid.
     private var isInvalid = false
 
-    /// The maximum number of bytes for one call. The library discards its output of a call that
-    /// fails.
+    /// The maximum number of input bytes for one call. The library discards the output of a call
+    /// that fails.
     private static let pieceCount = 256
     private static let success: CInt = 1
     private static let needsOutput: CInt = 3

@@ -9,6 +9,8 @@ enum ContentCoding: String, CaseIterable {
     case brotli = "br"
     case zstd
 
+    /// Creates a coding from its name.
+    ///
     /// - Parameter name: The name in a header field, in any case.
     init?(name: String) {
         let name = name.asciiLowercased()
@@ -32,7 +34,7 @@ struct ContentCodings: Sendable {
 
     /// The value of the field `Accept-Encoding`.
     ///
-    /// An empty string if libcurl decodes the bodies. It then requests the codings that it
+    /// An empty string if libcurl decodes the bodies; libcurl then requests the codings that it
     /// supports. The session does not request deflate, because servers send two forms of it, one of
     /// which has no checksum.
     var acceptedNames: String {
@@ -47,7 +49,7 @@ struct ContentCodings: Sendable {
 
     /// Returns the decoder of one body.
     ///
-    /// It rejects a body with several codings or with one that cannot be decoded.
+    /// The decoder rejects a body with several codings or with one that cannot be decoded.
     ///
     /// - Parameter names: The names of the codings, without `identity`.
     /// - Returns: `nil` if the body has no coding, or if libcurl decodes it.
@@ -75,7 +77,7 @@ struct ContentCodings: Sendable {
     }
 }
 
-/// A decoder of a body whose coding cannot be decoded: an error unless the body is empty.
+/// A decoder for a body whose coding is not supported. It throws an error unless the body is empty.
 struct RejectingDecoder: ContentDecoder {
     /// The names of the codings.
     let names: [String]

@@ -2,8 +2,8 @@ import CCurl
 
 /// The state of zlib for one body with the coding deflate.
 ///
-/// The coding is the zlib format (RFC 1950). Some servers send the compressed data without the
-/// header and the checksum (RFC 1951). The first byte distinguishes the two forms: compressors
+/// The coding is the zlib format (RFC 1950), but some servers send the compressed data without its
+/// header and checksum (RFC 1951). The first byte distinguishes the two forms, because compressors
 /// write no block that begins with the first byte of the zlib format.
 struct DeflateStream: ~Copyable, DecodingStream {
     static var coding: ContentCoding { .deflate }
@@ -12,7 +12,8 @@ struct DeflateStream: ~Copyable, DecodingStream {
     private var zlib: ZlibStream
     private var isRaw = false
     private var hasBegun = false
-    /// The number of bytes that may follow the raw form: a checksum whose header was removed.
+    /// The number of bytes that may still follow the raw form: the checksum of a body without a
+    /// header.
     private var remainingSurplus = 4
 
     init?(_ library: ccurl_zlib) {

@@ -14,13 +14,13 @@ protocol DecodingStream: ~Copyable {
     /// Decodes as many bytes as there is room for.
     ///
     /// - Parameter input: The encoded bytes; on return, those that remain.
-    /// - Returns: The number of decoded bytes, and whether the body may end here. `nil` if the
-    ///   encoded bytes are invalid; the bytes before were then returned by earlier calls.
+    /// - Returns: The number of decoded bytes, and whether the body may end here; `nil` if the
+    ///   encoded bytes are invalid. Earlier calls have then returned all valid bytes before them.
     mutating func step(
         _ input: inout UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) -> (count: Int, isEnd: Bool)?
 
-    /// Prepares for bytes that follow the end, such as another member of gzip.
+    /// Prepares for bytes after the end, such as another gzip member.
     ///
     /// - Parameter input: The bytes, not empty; on return, those that remain.
     /// - Returns: `false` if the bytes are invalid.
@@ -29,7 +29,7 @@ protocol DecodingStream: ~Copyable {
 
 /// A decoder of a content coding that uses a library of the system.
 ///
-/// It rejects a truncated body, which libcurl accepts.
+/// Unlike libcurl, the decoder rejects a truncated body.
 final class StreamDecoder<Stream: DecodingStream & ~Copyable>: ContentDecoder {
     private enum Phase { case unused, unfinished, complete }
 
@@ -37,7 +37,8 @@ final class StreamDecoder<Stream: DecodingStream & ~Copyable>: ContentDecoder {
     private struct State: ~Copyable, @unchecked Sendable {
         var stream: Stream
         var phase = Phase.unused
-        /// A Boolean value that indicates whether the library may hold output of the bytes so far.
+        /// A Boolean value that indicates whether the library may hold further output for the bytes
+        /// so far.
         var hasPendingOutput = false
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 << 10, alignment: 16)
 

@@ -1,6 +1,6 @@
 import CCurl
 
-/// The state of zlib that decompresses one body.
+/// The state of zlib for the decompression of one body.
 struct ZlibStream: ~Copyable {
     /// The format of the compressed bytes, as the parameter `windowBits` of zlib.
     enum Format: Int32 {

@@ -7,8 +7,8 @@ struct ZstdStream: ~Copyable, DecodingStream {
     private let zstd: ccurl_zstd
     private let stream: UnsafeMutableRawPointer
 
-    /// The number of bytes up to the end of the next block, after which the library returns its
-    /// output. It returns no output of a call that fails, so a call decodes one block.
+    /// The number of bytes up to the end of the next block. The library returns no output from a
+    /// call that fails, so each call decodes only one block.
     private var wanted = 5
 
     /// `ZSTD_d_windowLogMax`.

@@ -4,7 +4,7 @@ import WebServiceCore
 ///
 /// Items of one host start in first-in, first-out order; hosts are served in turn.
 ///
-/// libcurl can queue requests as well, but a queued request uses as much memory there as an active
+/// libcurl can also queue requests, but a queued request there uses as much memory as an active
 /// one.
 struct Admission<Item> {
     /// The active and waiting items of one host.
@@ -12,7 +12,7 @@ struct Admission<Item> {
         fileprivate var active = 0
         fileprivate var waiting = Queue<Item>()
         fileprivate var isReady = false
-        /// The number of waiting items at which the unwanted ones are removed.
+        /// The number of waiting items at which unwanted ones are removed.
         fileprivate var pruningCount = 64
         /// A Boolean value that indicates whether requests share connections (HTTP/2).
         var isMultiplexed = false
@@ -27,7 +27,7 @@ struct Admission<Item> {
     /// The number of queues at which queues without items are removed.
     private var pruningCount = 1_000
 
-    /// The concurrent streams of one HTTP/2 connection, as assumed by libcurl.
+    /// The number of concurrent streams that libcurl assumes for one HTTP/2 connection.
     private static var streamsPerConnection: Int { 100 }
 
     init(maximumPerHost: Int, maximum: Int) {
@@ -37,8 +37,8 @@ struct Admission<Item> {
 
     /// Appends an item to the queue of its host. ``next()`` returns it when it may start.
     ///
-    /// - Parameter isWanted: Returns whether an item still has to start. Called rarely: a queue has
-    ///   at most 64 unwanted items, or as many as wanted ones.
+    /// - Parameter isWanted: Returns whether an item still has to start. Called rarely, so a queue
+    ///   may contain up to 64 unwanted items, or as many as it has wanted ones.
     mutating func append(_ item: Item, to host: Substring, isWanted: (Item) -> Bool = { _ in true }) {
         let queue = queues[host] ?? makeQueue(host)
         if queue.waiting.count >= queue.pruningCount {

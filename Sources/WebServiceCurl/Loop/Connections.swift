@@ -1,4 +1,4 @@
-// The header of libcurl declares the constants of sockets as well.
+// The header of libcurl also declares the constants of sockets.
 import CCurl
 import Foundation
 
@@ -12,8 +12,8 @@ import Glibc
 
 /// The connections of a loop.
 ///
-/// libcurl does not report the socket of the connection it has chosen for a request, only the
-/// addresses of both ends.
+/// libcurl does not report the socket of the connection that it has chosen for a request, but only
+/// the addresses of both ends.
 struct Connections {
     /// The addresses of the two ends of a connection.
     struct Ends: Hashable {
@@ -28,14 +28,14 @@ struct Connections {
         /// The version and the cipher suite; `nil` if the TLS library does not report them.
         let version: String?
         let cipher: String?
-        /// In DER; empty unless they are recorded.
+        /// The certificates of the server in DER; empty unless they are recorded.
         let certificates: [Data]
     }
 
     /// One connection.
     ///
-    /// A class, so that an exchange that outlives it does not use a later connection with the same
-    /// descriptor.
+    /// A class, so that an exchange that outlives the connection does not use a later one with the
+    /// same descriptor.
     final class Connection {
         let socket: Int32
         fileprivate var ends: Ends?
@@ -93,11 +93,11 @@ struct Connections {
                 || (errno != EAGAIN && errno != EINTR)
         }
 
-        /// Replaces the socket by one end of an unused pair, which closes the connection to the
+        /// Replaces the socket with one end of an unused pair, which closes the connection to the
         /// server.
         ///
-        /// libcurl retains the descriptor. It can complete the exchange, and the server receives no
-        /// further bytes of the request.
+        /// The descriptor of libcurl remains valid, so libcurl can complete the exchange, but the
+        /// server receives no further bytes of the request.
         func divert() {
             var ends: (Int32, Int32) = (-1, -1)
             let isCreated = withUnsafeMutableBytes(of: &ends) {

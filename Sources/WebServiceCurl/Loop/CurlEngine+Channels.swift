@@ -8,8 +8,8 @@ import FoundationNetworking
 
 /// The connections on which the program sends and receives bytes.
 ///
-/// They belong to a separate multi handle, so they neither count toward the limits of libcurl for
-/// connections of requests, nor replace idle ones, nor end when these expire.
+/// They belong to a separate multi handle. They therefore do not count toward libcurl's limits for
+/// connections of requests, do not replace idle ones, and do not end when those expire.
 extension CurlEngine {
     /// The state of the channels.
     struct Channels {
@@ -22,7 +22,7 @@ extension CurlEngine {
         var multi: UnsafeMutableRawPointer?
         /// The sockets that this multi handle watches.
         var sockets: Set<Int32> = []
-        /// The instant of the system clock at which it requests a call without an event.
+        /// The instant of the system clock at which libcurl requests a call without an event.
         var instant: UInt64?
         /// The bytes that were received last; empty before the first channel.
         var buffer = UnsafeMutableRawBufferPointer(start: nil, count: 0)
@@ -126,7 +126,7 @@ extension CurlEngine {
 
     // MARK: Events
 
-    /// Continues a channel. An error that the closure throws ends it.
+    /// Continues a channel. An error that the closure throws ends the channel.
     func proceed(_ driver: ChannelDriver, _ action: (ChannelDriver) throws -> Void) {
         do { try action(driver) } catch { return end(driver, error) }
         guard driver.socket >= 0 else { return }
@@ -203,8 +203,8 @@ extension CurlEngine {
         for driver in channels.drivers.values { end(driver, error) }
     }
 
-    /// Ends the channels that have sent and received nothing for the duration of their idle
-    /// timeout, which begins when the session is closed.
+    /// Ends the channels that have sent and received nothing for their idle timeout, which begins
+    /// when the session is closed.
     func endIdleChannels(_ start: UInt64) {
         guard let closingInstant else { return }
         for driver in channels.drivers.values {

@@ -5,7 +5,7 @@ import WebServiceCore
 extension CurlEngine {
     /// Completes the ended exchanges and starts waiting ones.
     ///
-    /// Repeats until none has ended, because a new exchange may end immediately.
+    /// Repeats until no exchange has ended, because a new one may end immediately.
     func collect() {
         repeat {
             endEarlyResponses()
@@ -27,9 +27,9 @@ extension CurlEngine {
 
     /// Ends the request bodies of ``uploadsToCheck``, which closes their connections.
     ///
-    /// libcurl stops receiving at the end of the response or of the connection, but it does not
-    /// complete the exchange before the end of the request body. Without further bytes of the body,
-    /// it returns the result.
+    /// libcurl stops receiving at the end of the response or of the connection, but does not
+    /// complete the exchange before the end of the request body. Ending the body makes libcurl
+    /// return the result.
     func endBodies() {
         while let handle = uploadsToCheck.popLast() {
             guard handle.isUploading, !handle.attempt.isPaused, !handle.attempt.isBodyOver,
@@ -70,7 +70,7 @@ extension CurlEngine {
     /// The completions are scheduled as one batch, because waking other threads once costs less
     /// than once per transfer.
     ///
-    /// - Returns: Whether any exchange had ended, so others may have started.
+    /// - Returns: Whether any exchange had ended. Other exchanges may then have started.
     func completeEnded() -> Bool {
         guard !ended.isEmpty else { return false }
         if ended.count == 1, let end = ended.first {

@@ -38,7 +38,7 @@ extension CurlEngine {
 
     /// Returns a handle with the TLS rules of the host.
     ///
-    /// A handle never changes its rules, so no option of one host remains for another.
+    /// The rules of a handle never change, so no option for one host remains set for another.
     private func freeHandle(for request: EncodedRequest) throws -> CurlHandle {
         let index = try rules.index(for: request.url)
         if free.last?.rulesIndex == index, let handle = free.popLast() { return handle }
@@ -46,8 +46,7 @@ extension CurlEngine {
         return try CurlHandle(self, share: share, rules: index)
     }
 
-    /// Adds a handle to the free ones. If there are too many, it replaces the least recently used
-    /// one.
+    /// Adds a handle to the free ones. If there are too many, the least recently used one is freed.
     func keep(_ handle: CurlHandle) {
         free.append(handle)
         if free.count > 128 { free.remove(at: free.startIndex).free() }
@@ -90,7 +89,7 @@ extension CurlEngine {
         admission.release(queue)
     }
 
-    /// Continues an exchange. The closure returns the error that ends it.
+    /// Continues an exchange. The closure returns the error that ends the exchange, or `nil`.
     func proceed(_ handle: CurlHandle?, _ action: (CurlHandle) -> (any Error)?) {
         guard let handle else { return }
         if let error = action(handle) {

@@ -25,7 +25,7 @@ extension CurlEngine {
 
     /// Closes a connection without an exchange if it has received bytes or was closed by the peer.
     ///
-    /// The event alone does not prove it: libcurl may have read the end of a response while it
+    /// The event alone is not sufficient: libcurl may have read the end of a response while it
     /// handled an earlier event of the same wait.
     func closeUnsolicited(_ socket: Int32) {
         if let connection = connections[socket], connection.isIdle, connection.hasUnsolicitedBytes {
@@ -35,8 +35,8 @@ extension CurlEngine {
 
     /// Watches a socket for the events that libcurl requests.
     ///
-    /// The easy handle that libcurl passes is of no use: it can be any handle of the connection,
-    /// and since libcurl 8.9 also an internal one.
+    /// The easy handle that libcurl passes cannot be used: it can be any handle of the connection
+    /// and, since libcurl 8.9, also an internal one.
     func watch(_ socket: curl_socket_t, _ what: CInt) -> CInt {
         if uploadCount > 0, what != CInt(CURL_POLL_IN), what != CInt(CURL_POLL_INOUT),
             let handle = connections[socket]?.user, handle.isUploading
@@ -89,10 +89,10 @@ extension CurlEngine {
         connections.connection(ends)
     }
 
-    /// A Boolean value that indicates whether ``hasDecryptedBytes(_:)`` detects them.
+    /// A Boolean value that indicates whether ``hasDecryptedBytes(_:)`` can detect decrypted bytes.
     var canDetectDecryptedBytes: Bool { tls.SSL_has_pending != nil || tls.gnutls_record_check_pending != nil }
 
-    /// Returns whether an exchange that may use HTTP/2 uses it, as far as the TLS library reports
+    /// Returns whether an exchange that may use HTTP/2 does so, as far as the TLS library reports
     /// it.
     func isHTTP2(_ handle: CurlHandle) -> Bool { ccurl_tls_selected_http2(handle.easy, tls) != 0 }
 

@@ -44,7 +44,8 @@ extension CurlEngine {
         } while clock.now != current  // the delay is then too long
     }
 
-    /// Lets libcurl act on its timers. It may receive bytes as well, which count as activity now.
+    /// Lets libcurl act on its timers. libcurl may also receive bytes, which count as activity at
+    /// the current instant.
     func handleTimeout() {
         now = clock.now
         libraryInstant = nil
@@ -68,7 +69,8 @@ extension CurlEngine {
         idleCheckInstant = .max
         endIdleChannels(start)
         for handle in busy.values {
-            // An exchange that waits for the program has no timeout, unless `close()` waits for it.
+            // An exchange that waits for the program has no timeout, unless `close()` waits for the
+            // exchange.
             let isWaiting = handle.attempt.isPaused || handle.attempt.isAwaitingBody
             if isWaiting, closingInstant == nil { continue }
             let limit = handle.attempt.idleEnd(after: isWaiting ? closingInstant : nil)
@@ -95,9 +97,9 @@ extension CurlEngine {
     /// The shortest interval between two checks, in nanoseconds, which limits their cost.
     private static let idleCheckInterval: UInt64 = 2_000_000
 
-    /// Closes the expired connections. libcurl checks them only when it needs one.
+    /// Closes the expired connections. libcurl checks for them only when it needs a connection.
     ///
-    /// Only freeing the multi handle closes them immediately, which also discards the parsed
+    /// Only freeing the multi handle closes them immediately. It also discards the parsed
     /// certificates.
     func closeConnections() {
         expiryInstant = .max

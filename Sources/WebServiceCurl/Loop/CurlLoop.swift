@@ -1,4 +1,4 @@
-// The header of libcurl declares the constants of sockets as well.
+// The header of libcurl also declares the constants of sockets.
 import CCurl
 
 import Foundation
@@ -14,10 +14,10 @@ import Glibc
 
 /// One event loop of a ``CurlSession``, as used by other threads.
 ///
-/// Other threads add jobs to its inbox and wake it once for all jobs added before the loop takes
-/// them.
+/// Other threads add jobs to the inbox of the loop. They wake the loop once for all jobs that are
+/// added before the loop takes them.
 final class CurlLoop: Sendable {
-    /// A request of another thread to the loop.
+    /// A job that another thread adds to the inbox.
     enum Job: Sendable {
         /// Sends a request to a host; see ``Admission``.
         case submit(CurlTransfer, host: Substring)
@@ -52,6 +52,8 @@ final class CurlLoop: Sendable {
         /// Present while the loop is awake, if a test clock waits for it.
         var token: WorkCount.Token?
 
+        /// Adds a job, unless the loop has ended.
+        ///
         /// - Returns: Whether the caller must wake the loop.
         mutating func add(_ job: Job, _ clock: TaskClock) -> Bool {
             guard !hasEnded else { return false }
@@ -59,6 +61,8 @@ final class CurlLoop: Sendable {
             return wake(clock)
         }
 
+        /// Marks the loop as awake.
+        ///
         /// - Returns: Whether the loop was asleep.
         mutating func wake(_ clock: TaskClock) -> Bool {
             defer { isAwake = true }
@@ -66,6 +70,8 @@ final class CurlLoop: Sendable {
             return !isAwake
         }
 
+        /// Marks the loop as asleep.
+        ///
         /// - Returns: The token to release outside the lock.
         mutating func sleep() -> WorkCount.Token? {
             isAwake = false
@@ -76,7 +82,8 @@ final class CurlLoop: Sendable {
     private let inbox = WebServiceCore.Mutex(Inbox())
     private let wakeUp: WakeUp
     private let thread = WebServiceCore.Mutex<(thread: JoinableThread?, isClaimed: Bool)>((nil, false))
-    /// Signaled when the thread has ended or is parked. Threads that wait for it pass it on.
+    /// Signaled when the thread has ended or is parked. Each thread that waits for the signal sends
+    /// it again for the next one.
     private let threadEnd = ThreadSignal()
     private let forkCount = Fork.count
 
@@ -111,7 +118,7 @@ final class CurlLoop: Sendable {
         try submit(.submit(transfer, host: request.host), request)
     }
 
-    /// Adds a connection to be opened to the inbox.
+    /// Requests that the loop open a connection.
     ///
     /// - Throws: `WebServiceError.Code.sessionClosed`.
     func submit(_ channel: CurlChannel) throws {
@@ -147,17 +154,18 @@ final class CurlLoop: Sendable {
         add(.sendMore(transfer))
     }
 
-    /// Requests that the loop sends bytes of an open channel, and receives more.
+    /// Requests that the loop send bytes of an open channel, and receive more.
     func proceed(_ channel: CurlChannel) {
         add(.proceed(channel))
     }
 
-    /// Requests that the connection of a channel that has ended is closed.
+    /// Requests that the loop close the connection of a channel that has ended.
     func close(_ channel: CurlChannel) {
         add(.release(channel))
     }
 
-    /// A Boolean value that indicates whether the process was not forked since the loop started.
+    /// A Boolean value that indicates whether this is the process in which the loop started, not a
+    /// fork of it.
     var isInProcess: Bool { forkCount == Fork.count }
 
     static func forkError(_ request: Request?) -> WebServiceError {
@@ -204,7 +212,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Requests that the thread stops using libcurl, because the process exits.
+    /// Requests that the thread stop using libcurl, because the process exits.
     func beginPark() {
         add(.park)
     }

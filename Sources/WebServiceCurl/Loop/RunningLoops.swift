@@ -12,14 +12,14 @@ import Glibc
 /// The loops whose threads run in this process.
 ///
 /// In `exit()`, the TLS library frees its state. A thread that uses TLS at that time would crash,
-/// so the threads of all loops stop first.
+/// so the threads of all loops are stopped first.
 final class RunningLoops: Sendable {
     private struct State {
         var loops: [ObjectIdentifier: CurlLoop] = [:]
         var isExiting = false
     }
 
-    /// The time for which `exit()` waits for the threads, in nanoseconds.
+    /// The maximum duration for which `exit()` waits for the threads, in nanoseconds.
     private static let maximumWait: UInt64 = 1_000_000_000
 
     private static let perProcess = PerProcess { _ in RunningLoops() }

@@ -31,14 +31,14 @@ struct Poller: ~Copyable {
         case ready(Int32, Events)
         /// An event on a connection that libcurl does not watch.
         case unwatched(Int32)
-        /// An event of a descriptor that has been closed since.
+        /// An event of a descriptor that has since been closed.
         case outdated
     }
 
     private struct Interest {
         /// The number of times the descriptor was closed.
         ///
-        /// Distinguishes events of successive connections with the same descriptor.
+        /// The number distinguishes events of successive connections with the same descriptor.
         var generation: UInt32 = 0
         var registered: Events = []
         /// A Boolean value that indicates whether libcurl watches the socket.
@@ -127,7 +127,7 @@ struct Poller: ~Copyable {
     private let descriptor: Int32
     private var ready = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 128)
 
-    /// - Parameter wakeUp: A descriptor that becomes readable to wake the loop.
+    /// - Parameter wakeUp: A descriptor that wakes the loop when it becomes readable.
     init(wakeUp: Int32) throws {
         self.wakeUp = wakeUp
         descriptor = try system("epoll_create1", orThrow: .curl) { epoll_create1(Int32(EPOLL_CLOEXEC)) }

@@ -42,7 +42,7 @@ enum CertificateKey {
 
     /// Returns the bytes after the tag and the length of an element, which may be incomplete.
     static func content(_ element: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
-        // The length of an encoding that is not DER can be unknown.
+        // In an encoding that is not DER, the length can be indefinite.
         if element.dropFirst().first == 0x80 { return element.dropFirst(2) }
         var rest = element
         return length(of: &rest).map { rest.prefix($0) }

@@ -19,22 +19,22 @@ final class ChannelDriver {
 
     /// A Boolean value that indicates whether the channel accepts bytes.
     private(set) var isReading = true
-    /// The events that the next attempts to receive and to send wait for. TLS can send to receive,
-    /// and receive to send.
+    /// The events for which the next attempts to receive and to send wait. TLS may have to send
+    /// before it can receive, and receive before it can send.
     private(set) var readEvent = Poller.Events.readable
     private(set) var writeEvent = Poller.Events.writable
 
     private var outgoing: Data?
     private var outgoingOffset = 0
-    /// A copy of a few bytes, because `Data` does not store them at a constant address. OpenSSL
-    /// requires one if the bytes are passed again.
+    /// A copy of a few bytes, which `Data` does not store at a constant address. OpenSSL requires a
+    /// constant address if the bytes are passed again.
     private var fewBytes: UnsafeMutableRawPointer?
 
     /// The TLS connection whose end must be announced by the peer.
     private var closing: TLSClosing.Connection?
 
     private static let pieceSize = 64 << 10
-    /// The number of pieces after which other connections have their turn.
+    /// The number of pieces after which other connections are processed.
     private static let piecesPerTurn = 8
 
     init(_ channel: CurlChannel, _ handle: CurlHandle, _ queue: Admission<CurlChannel>.HostQueue, at now: UInt64) {
@@ -57,8 +57,9 @@ final class ChannelDriver {
 
     /// Begins to use the connection that libcurl has established.
     ///
-    /// - Returns: `false` if libcurl has closed it since: between its completion and the first
-    ///   call, it considers a connection idle, and pending bytes a reason to discard it.
+    /// - Returns: `false` if libcurl has since closed the connection. Between the completion and
+    ///   the first call, libcurl considers it idle, and discards an idle connection with pending
+    ///   bytes.
     func open() throws -> Bool {
         openingCount += 1
         var found: curl_socket_t = CURL_SOCKET_BAD
@@ -71,7 +72,7 @@ final class ChannelDriver {
         if first.end == nil { closing = handle.engine.tlsClosing.watch(handle.easy) }
         channel.didOpen(handle.openingMetrics(for: channel.request))
         try deliver(first)
-        // If no call waits, the channel stores these bytes and accepts no more.
+        // If no caller waits for bytes, the channel stores these and accepts no more.
         if isReading, first.isPartial { try receive() }
         return true
     }
@@ -104,7 +105,7 @@ final class ChannelDriver {
 
     private func error(_ code: CURLcode) -> any Error {
         let detail = String(cString: handle.detail)
-        // libcurl no longer knows the connection.
+        // libcurl has already removed the connection.
         if code == CURLE_UNSUPPORTED_PROTOCOL { return CurlError.error(.networkConnectionLost, detail) }
         return CurlError.error(code, detail)
     }

@@ -2,8 +2,8 @@ import WebServiceCore
 
 /// The progress of one exchange of a ``CurlHandle``.
 ///
-/// A class, because Swift checks each access to a structure that is stored in an object for
-/// conflicts at run time.
+/// A class, because at run time, Swift checks each access to a structure in an object for
+/// conflicts.
 final class CurlAttempt {
     // MARK: Time
 
@@ -40,9 +40,10 @@ final class CurlAttempt {
 
     // MARK: The request
 
-    /// The wait for the server's permission to send the body; `nil` if it is not requested.
+    /// The maximum wait for the server's permission to send the body; `nil` if no permission is
+    /// requested.
     var expectation: Duration?
-    /// The request body that libcurl requests in pieces.
+    /// The request body that libcurl reads in pieces.
     var upload: OutgoingBody?
     /// A Boolean value that indicates whether the exchange waits for bytes of the request body.
     var isAwaitingBody = false
@@ -80,7 +81,7 @@ final class CurlAttempt {
 
     /// The number of header lines received so far.
     var headLines = 0
-    /// A Boolean value that indicates whether a line was received in part.
+    /// A Boolean value that indicates whether a line was received only in part.
     var isWithinLine = false
     /// The number of missing bytes of the response; `nil` if it is unknown or the request body is
     /// not streamed.

@@ -5,8 +5,8 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// A connection on which the program sends and receives bytes, shared by the callers of
-/// ``CurlConnection`` and the loop.
+/// A connection on which the program sends and receives bytes. The callers of ``CurlConnection``
+/// and the loop share it.
 final class CurlChannel: Sendable {
     typealias Waiter = CheckedContinuation<Void, any Error>
     typealias Reader = CheckedContinuation<Data, any Error>
@@ -46,12 +46,16 @@ final class CurlChannel: Sendable {
         /// A Boolean value that indicates whether the loop will call ``CurlChannel/proceed()``.
         var isScheduled = false
 
+        /// Marks a call of ``CurlChannel/proceed()`` as scheduled.
+        ///
         /// - Returns: Whether the caller must add a job to the loop.
         mutating func schedule() -> Bool {
             defer { isScheduled = true }
             return !isScheduled
         }
 
+        /// Takes the received bytes, or adds a reader that waits for them.
+        ///
         /// - Returns: The result, or `nil` if the reader waits; and whether the caller must add a
         ///   job to the loop.
         mutating func receive(_ reader: Reader, _ isInProcess: Bool) -> (Result<Data, any Error>?, Bool) {
@@ -85,7 +89,7 @@ final class CurlChannel: Sendable {
 
     // MARK: For callers
 
-    /// Opens the connection, and waits until it is open.
+    /// Opens the connection. Returns when it is open.
     func open(_ configuration: CurlSession.Configuration) async throws {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (opener: Waiter) in

@@ -38,8 +38,8 @@ extension CurlSession: ConnectingSession {
 
     /// Opens a connection in addition to those of requests.
     ///
-    /// ``Configuration/maximumWebSocketConnections`` limits their number; the options of the
-    /// session for connections of requests apply.
+    /// ``Configuration/maximumWebSocketConnections`` limits the number of these connections. The
+    /// options of the session for connections of requests apply to them.
     package func connect(_ request: EncodedRequest) async throws -> any ByteConnection {
         let channel = CurlChannel(request, loop: nextLoop())
         try await channel.open(configuration)

@@ -59,8 +59,8 @@ enum CurlError {
     /// Returns the error for an exchange whose response libcurl rejected.
     static func responseError(_ result: CURLcode, _ detail: String) -> any Error {
         switch result {
-        // libcurl limits the size of a line, a header and a trailer. The result depends on its
-        // version.
+        // libcurl limits the sizes of a line, a header and a trailer. The result depends on the
+        // version of libcurl.
         case CURLE_OUT_OF_MEMORY, tooLarge: headTooLarge
         case CURLE_RECV_ERROR
         where detail.hasPrefix("Too large response headers") || detail.hasPrefix("Out of memory in chunked"):
@@ -87,7 +87,7 @@ enum CurlError {
     /// Returns the error for a client certificate or private key that the TLS library does not use.
     static func identityError(_ identity: TLSRules.Identity?, _ detail: String) -> URLError {
         guard let identity, isOfPrivateKey(detail) else { return error(CURLE_SSL_CERTPROBLEM, detail) }
-        // libcurl reports the same for each cause.
+        // libcurl reports the same error for each cause.
         let key = (identity.key ?? identity.certificate).name
         let text = "\(key) cannot be used: its password is wrong, or the key does not belong to the certificate"
         return error(.clientCertificateRejected, "\(text) (\(detail))")

@@ -17,7 +17,7 @@ extension CurlHandle {
         try check(ccurl_set_long(easy, CURLOPT_CONNECT_ONLY, 1), "a connection without a request")
         ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         if let proxy = route.proxy { try setProxy(proxy) }
-        // Without it, the connection for an http URL would end at the proxy.
+        // Without a tunnel, the connection for an http URL would end at the proxy.
         ccurl_set_long(easy, CURLOPT_HTTPPROXYTUNNEL, 1)
         try setAddresses(request, route)
     }
@@ -31,7 +31,7 @@ extension CurlHandle {
         return metrics
     }
 
-    /// The event that TLS waits for, after libcurl could neither receive nor send; `nil` if the TLS
+    /// The event for which TLS waits after libcurl could neither receive nor send; `nil` if the TLS
     /// library does not report it.
     var awaitedEvent: Poller.Events? {
         switch ccurl_tls_awaits(easy, engine.tls) {

@@ -91,8 +91,9 @@ extension CurlHandle {
     private static let minimumRate = 16 << 10
 
     private func limitRates(_ configuration: CurlSession.Configuration) throws {
-        // libcurl counts the bytes of a handle's exchanges together. It waits after each buffer
-        // when it sends, and after up to a hundred buffers when it receives.
+        // libcurl adds up the bytes of all exchanges of a handle, so the handle is not reused.
+        // libcurl waits after each buffer when it sends, and after up to a hundred buffers when it
+        // receives.
         mustBeFreed =
             configuration.maximumBytesPerSecondReceived != nil || configuration.maximumBytesPerSecondSent != nil
         if let rate = configuration.maximumBytesPerSecondReceived.map({ max($0, Self.minimumRate) }) {

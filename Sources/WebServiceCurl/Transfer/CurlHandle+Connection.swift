@@ -10,11 +10,13 @@ import FoundationNetworking
 extension CurlHandle {
     /// Returns whether libcurl may send the request on the connection with these endpoints.
     ///
-    /// Called again if libcurl resends the request because a reused connection was closed.
+    /// libcurl calls this method again if it resends the request because a reused connection was
+    /// closed.
     func maySend(_ ends: Connections.Ends) -> Bool {
         if driver != nil { return true }
         leaveConnection()
-        // libcurl sends a request again whose connection was closed before the response was read.
+        // If the connection was closed before the response was read, libcurl sends the request
+        // again.
         if attempt.unread != nil { return false }
         if let connection = attempt.unixConnection ?? engine.connection(ends) {
             if connection.isIdle, connection.hasUnsolicitedBytes || engine.hasDecryptedBytes(self) {
@@ -42,7 +44,7 @@ extension CurlHandle {
         return false
     }
 
-    /// Returns whether the request is sent once more, because an HTTP/2 connection failed before
+    /// Returns whether the request must be sent again, because an HTTP/2 connection failed before
     /// the response.
     ///
     /// The server may have named the requests that it has not processed (GOAWAY, RFC 9113, section
@@ -70,7 +72,7 @@ extension CurlHandle {
 
     /// Prevents the reuse of the connection.
     ///
-    /// libcurl closes it at the end of the exchange, unless other exchanges use it.
+    /// libcurl closes the connection at the end of the exchange, unless other exchanges use it.
     func forbidReuse() {
         ccurl_set_long(easy, CURLOPT_FORBID_REUSE, 1)
         mustBeFreed = true

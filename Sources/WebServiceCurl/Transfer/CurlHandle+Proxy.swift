@@ -13,7 +13,7 @@ extension CurlHandle {
         if case .authenticated(_, let user, let password, let usesDigest) = proxy {
             account = (user, password, usesDigest)
         }
-        // Without `no_proxy`, libcurl reads that of the environment.
+        // If the option for `no_proxy` is not set, libcurl reads the variable of the environment.
         let isDirect = if case .none = proxy { true } else { false }
         try check(ccurl_set_string(easy, CURLOPT_PROXY, isDirect ? "" : proxy.address), "the proxy")
         try check(
@@ -22,13 +22,13 @@ extension CurlHandle {
         try check(ccurl_set_string(easy, CURLOPT_PROXYPASSWORD, account.password), "the password of the proxy")
         let methods = account.usesDigest ? ccurl_auth_digest() : ccurl_auth_basic()
         try check(ccurl_set_long(easy, CURLOPT_PROXYAUTH, methods), "the authentication of the proxy")
-        // Within a request for an http URL, libcurl would first send an empty body.
+        // With Digest but without a tunnel, libcurl would first send an empty body to an http URL.
         ccurl_set_long(easy, CURLOPT_HTTPPROXYTUNNEL, account.usesDigest ? 1 : 0)
     }
 }
 
 extension CurlEngine {
-    /// Returns whether a request may use the connections of others over the same proxy.
+    /// Returns whether a request may share the connections of other requests over the same proxy.
     ///
     /// libcurl compares the proxies of two requests, but not their credentials.
     func sharesConnections(of proxy: CurlSession.Proxy?) -> Bool {

@@ -31,7 +31,8 @@ extension CurlHandle {
 
     /// Rejects white space between the status line and the first field (RFC 9112, section 2.2).
     ///
-    /// Such a line continues no field. libcurl before 8.1 joins it to a field that was freed.
+    /// Such a line continues no field. Versions of libcurl before 8.1 join it to a field that was
+    /// freed.
     private func check(pieceOfHead piece: UnsafeRawBufferPointer) throws {
         defer { attempt.isWithinLine = true }
         if attempt.headLines == 1, !attempt.isWithinLine, piece.first == 0x20 || piece.first == 0x09 {
@@ -42,7 +43,7 @@ extension CurlHandle {
 
     /// Passes bytes of the body to the receiver.
     ///
-    /// - Returns: The number of bytes taken, or `CURL_WRITEFUNC_PAUSE` if the receiver pauses:
+    /// - Returns: The number of bytes taken, or `CURL_WRITEFUNC_PAUSE` if the receiver pauses.
     ///   libcurl then stops reading from the socket until ``unpause()``.
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         if receivesHeadAsBody, !head.isComplete {
@@ -67,7 +68,7 @@ extension CurlHandle {
     /// Delivers the response that libcurl has not read, if there is one.
     ///
     /// - Parameter code: The result of libcurl.
-    /// - Returns: Whether the exchange has ended. If not, the receiver has paused.
+    /// - Returns: Whether the exchange has ended; `false` if the receiver has paused.
     func deliverUnread(_ code: CURLcode) -> Bool {
         guard let unread = attempt.unread else { return true }
         unread.code = code
@@ -76,7 +77,7 @@ extension CurlHandle {
     }
 
     /// Returns whether a status line rejects the field `Expect`, and the request can be sent
-    /// without it.
+    /// without that field.
     private func refusesExpectation(_ line: UnsafeRawBufferPointer) -> Bool {
         guard attempt.expectation != nil, line.dropFirst(8).starts(with: " 417".utf8),
             attempt.upload?.rewind() ?? true
@@ -89,13 +90,15 @@ extension CurlHandle {
     }
 
     /// Ends the exchange if the response is complete before a streamed request body. libcurl would
-    /// continue to send it.
+    /// continue to send the body.
     private func endIfResponseIsComplete() {
         if attempt.remaining == 0, attempt.upload?.isComplete == false, attempt.unread == nil {
             engine.earlyResponses.append(self)
         }
     }
 
+    /// Calls a closure that receives a part of the response. An error aborts the exchange.
+    ///
     /// - Returns: Whether the exchange continues.
     private func succeeds(_ receive: () throws -> Void) -> Bool {
         attempt.progress(at: engine.now)

@@ -4,8 +4,8 @@ import WebServiceCore
 
 /// The options for the request of one exchange.
 extension CurlHandle {
-    /// Selects the HTTP version, and whether the request uses a separate connection or waits for
-    /// one that it can share.
+    /// Selects the HTTP version, and determines whether the request uses a separate connection or
+    /// waits for one that it can share.
     ///
     /// - Returns: Whether the response may be an HTTP/2 response.
     func setVersion(_ request: EncodedRequest, _ receiver: any BodyReceiver) -> Bool {
@@ -21,9 +21,10 @@ extension CurlHandle {
             ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         }
         if needsHTTP1 || receiver.mayPause { mustBeFreed = true }  // its version and its pause are not reset
-        // An earlier connection to a Unix domain socket could not be identified.
+        // A reused connection to a Unix domain socket could not be identified.
         let isReusable = isSecure || !isHTTP2Known || ccurl_reuses_known_http2() != 0
-        // Unsolicited bytes that the TLS library has decrypted would be the response.
+        // Unsolicited bytes that the TLS library has already decrypted would be interpreted as the
+        // response.
         let isUnchecked = isSecure && !engine.canDetectDecryptedBytes
         attempt.isExclusive =
             engine.configuration.unixSocketPath != nil || !isReusable || isUnchecked
@@ -36,13 +37,13 @@ extension CurlHandle {
         return isSecure || isHTTP2Known
     }
 
-    /// Passes the configured addresses of the host to libcurl, which stores them only as long as
+    /// Passes the configured addresses of the host to libcurl. libcurl stores them only as long as
     /// its multi handle exists.
     func setAddresses(_ request: EncodedRequest, _ route: CurlRoute?) throws {
         let hasResolver = engine.configuration.resolver != nil
         guard !engine.resolutions.isEmpty || hasResolver else { return }
         let name = Origin(request.url).map { "\($0.host):\($0.port)" }
-        // Without addresses, those of an earlier request are removed.
+        // If there are no addresses, this entry removes those of an earlier request.
         let entry =
             name.flatMap { engine.resolutions[$0] } ?? route?.resolution
             ?? (hasResolver ? name.map { "-" + $0 } : nil)
@@ -99,6 +100,8 @@ extension CurlHandle {
             "the method")
     }
 
+    /// Sets a body that libcurl reads in pieces.
+    ///
     /// - Parameter length: The number of bytes that libcurl requests; `nil` until the body ends.
     private func setUpload(_ body: OutgoingBody, length: Int64?) {
         ccurl_set_long(easy, CURLOPT_POST, 1)
@@ -129,7 +132,8 @@ extension CurlHandle {
             // Without this line, libcurl adds the content type of a form.
             if !hasContentType, request.contentType == nil { try addLine("Content-Type:") }
             if let stream = request.stream, stream.length != 0 {
-                // Without a length, libcurl would use chunks unless the field is removed.
+                // libcurl is not given the length, so it would use chunks unless the field is
+                // removed.
                 try addLine(stream.length == nil ? "Transfer-Encoding: chunked" : "Transfer-Encoding:")
                 if let length = stream.length { try addLine("Content-Length: \(length)") }
             }

@@ -76,6 +76,8 @@ extension CurlHandle {
         return proceed(CURLPAUSE_CONT)
     }
 
+    /// Continues the exchange, and returns the error that ends it.
+    ///
     /// - Parameter pauses: The directions that remain paused.
     private func proceed(_ pauses: CInt) -> (any Error)? {
         let code = curl_easy_pause(easy, pauses)

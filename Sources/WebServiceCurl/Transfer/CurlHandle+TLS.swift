@@ -23,8 +23,8 @@ extension CurlHandle {
             keyData: CURLOPT_PROXY_SSLKEY_BLOB, keyType: CURLOPT_PROXY_SSLKEYTYPE)
     }
 
-    /// Configures the TLS connection to a proxy, unless there is no proxy or libcurl does not
-    /// support TLS to one.
+    /// Configures the TLS connection to a proxy, unless no proxy is used or libcurl does not
+    /// support TLS to a proxy.
     func configureProxy(_ configuration: CurlSession.Configuration) throws {
         switch configuration.proxy {
         case .none: return

@@ -13,8 +13,8 @@ final class CurlHandle {
         let transfer: CurlTransfer
         let request: EncodedRequest
         let receiver: any BodyReceiver
-        /// The queue of the host, in which the exchange counts toward the connection limits; `nil`
-        /// for a stream whose head has been received.
+        /// The queue of the host, where the exchange counts toward the connection limits; `nil` for
+        /// a stream whose head has been received.
         var queue: Admission<CurlTransfer>.HostQueue?
         let route: CurlRoute
     }
@@ -27,7 +27,7 @@ final class CurlHandle {
     let detail = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     /// A Boolean value that indicates whether ``receiveBody(_:)`` also receives the header lines.
     ///
-    /// It then receives them before libcurl parses them.
+    /// The method then receives the lines before libcurl parses them.
     let receivesHeadAsBody = ccurl_joins_freed_headers() != 0
     /// A Boolean value that indicates whether the handle must not be reused.
     var mustBeFreed = false
@@ -35,11 +35,11 @@ final class CurlHandle {
     var exchange: Exchange?
     /// The driver of the channel that uses the handle instead of an exchange.
     weak var driver: ChannelDriver?
-    /// The progress of ``exchange``. Replaced as a whole when it ends.
+    /// The progress of ``exchange``, replaced as a whole when the exchange ends.
     var attempt = CurlAttempt()
     var head: IncomingHead
 
-    // What libcurl refers to until the options are set again.
+    // The data to which libcurl refers until the options are set again.
 
     /// The kind of request that the handle is configured for.
     var kind = Kind.get
@@ -168,7 +168,7 @@ final class CurlHandle {
             let pins = proxyPins.isEmpty ? rules.pins : proxyPins
             return .failure(
                 CurlError.pinError(URLError.PinnedKeyMismatch(expected: pins, presented: presentedPin)))
-        // libcurl 8.23 has another code for a private key that cannot be used.
+        // libcurl 8.23 reports an unusable private key with a different code.
         case _
         where code == CURLE_SSL_CERTPROBLEM
             || attempt.sendCount == 0 && rules.identity != nil && CurlError.isOfPrivateKey(detail):

@@ -7,7 +7,7 @@ import FoundationNetworking
 
 /// The proxy and the addresses that closures of the configuration return for one request.
 struct CurlRoute: Sendable {
-    /// `nil` for that of the configuration.
+    /// The proxy; `nil` for that of the configuration.
     var proxy: CurlSession.Proxy?
     /// The addresses of the host in the syntax of libcurl; `nil` for a lookup by libcurl.
     var resolution: String?
@@ -23,7 +23,8 @@ extension CurlSession.Configuration {
 
     /// Calls the closures for a request.
     ///
-    /// - Throws: Their errors, or `WebServiceError.Code.curl` for a result that cannot be used.
+    /// - Throws: The errors of the closures, or `WebServiceError.Code.curl` for a result that
+    ///   cannot be used.
     func route(for request: EncodedRequest) async throws -> CurlRoute {
         var route = CurlRoute()
         guard unixSocketPath == nil else { return route }

@@ -8,7 +8,7 @@ import FoundationNetworking
 /// The task of a ``CurlSession``: one exchange with its request and its receiver.
 final class CurlTransfer: StreamTask {
     /// The values that an exchange needs. A cancellation before the exchange begins releases them
-    /// at once.
+    /// immediately.
     private struct Content {
         let request: Result<EncodedRequest, any Error>
         let receiver: any BodyReceiver
@@ -75,7 +75,7 @@ final class CurlTransfer: StreamTask {
         if !isNeeded { routing.cancel() }
     }
 
-    /// Has no effect. A task that has not been resumed sends nothing, and a running one cannot be
+    /// Has no effect. A task that has not been resumed sends nothing, and a resumed one cannot be
     /// paused.
     func suspend() {}
 

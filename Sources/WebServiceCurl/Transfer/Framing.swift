@@ -1,4 +1,4 @@
-// The header of libcurl declares the constants of sockets as well.
+// The header of libcurl also declares the constants of sockets.
 import CCurl
 
 #if canImport(Darwin)
@@ -11,10 +11,10 @@ import Glibc
 
 /// The framing of a response body, as specified by the header fields (RFC 9112, section 6.3).
 ///
-/// libcurl uses the last of several lengths, and ignores invalid characters after the digits. A
-/// response that can be interpreted in two ways is rejected instead.
+/// libcurl accepts several lengths, of which it uses the last one, and ignores invalid characters
+/// after the digits. This type rejects a response that can be interpreted in two ways.
 struct Framing {
-    /// The length of the body on the wire, in bytes.
+    /// The length of the body as sent, before decompression, in bytes.
     private(set) var contentLength: Int64?
     /// The names of the content codings, in the order in which they were applied, without
     /// `identity`.
@@ -23,7 +23,8 @@ struct Framing {
     private(set) var violation: String?
     private(set) var isChunked = false
     private var isHTTP10 = false
-    /// Whether the field in the last line frames the body; `nil` before the first field.
+    /// A Boolean value that indicates whether the field in the last line frames the body; `nil`
+    /// before the first field.
     private var lastFramesBody: Bool?
 
     /// A Boolean value that indicates whether the body ends with the connection or the stream.
@@ -74,8 +75,7 @@ struct Framing {
 
     /// Returns the reason to reject a line of a trailer section (RFC 9112, section 7.1.2).
     ///
-    /// The rules are those of header fields. A framing field is not allowed (RFC 9110, section
-    /// 6.5.1).
+    /// The rules of header fields apply. A framing field is not allowed (RFC 9110, section 6.5.1).
     static func violation(ofTrailer line: UnsafeRawBufferPointer, isFirst: Bool) -> String? {
         var fields = Framing()
         if !isFirst { fields.lastFramesBody = false }
@@ -118,8 +118,8 @@ struct Framing {
 
     private static let framingFields: [StaticString] = ["content-length", "transfer-encoding", "content-encoding"]
 
-    /// Rejects a CR within the line, which recipients interpret as either a line break or a space,
-    /// and NUL, which libcurl 7.80 accepts.
+    /// Rejects a CR within the line, which recipients interpret differently, as a line break or a
+    /// space, and NUL, which libcurl 7.80 accepts.
     private mutating func observeLineBreaks(_ line: UnsafeRawBufferPointer) {
         guard let start = line.baseAddress else { return }
         if memchr(start, 0, line.count) != nil { violation = "a line contains NUL" }

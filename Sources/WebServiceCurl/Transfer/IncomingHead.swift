@@ -31,7 +31,7 @@ struct IncomingHead: ~Copyable {
     /// response without encryption.
     var awaitsPlainStatus: Bool { head == nil && lines.isEmpty && !mayBeHTTP2 }
 
-    /// A Boolean value that indicates whether chunks follow a complete header.
+    /// A Boolean value that indicates whether the body after a complete header is chunked.
     var isChunked: Bool { head?.status != 204 && framing.isChunked }
 
     /// The status of a complete header.
@@ -56,6 +56,8 @@ struct IncomingHead: ~Copyable {
     /// The trailer fields received so far.
     var trailers: Headers { trailerLines.isEmpty ? [:] : ResponseHead.headers(of: [0x0A] + trailerLines) }
 
+    /// Prepares for the response to a request.
+    ///
     /// - Parameter mayBeHTTP2: Whether the response may be an HTTP/2 response.
     mutating func begin(for request: EncodedRequest, _ receiver: any BodyReceiver, mayBeHTTP2: Bool) {
         self.mayBeHTTP2 = mayBeHTTP2

@@ -1,6 +1,6 @@
 import WebServiceCore
 
-/// The body of a request that libcurl requests in pieces. Confined to the thread of its loop.
+/// The body of a request, which libcurl reads in pieces. Confined to the thread of its loop.
 struct OutgoingBody {
     private enum Source {
         case reader(BodyReader)
@@ -18,7 +18,8 @@ struct OutgoingBody {
         onMore = nil
     }
 
-    /// Creates a body that a sequence produces. The sequence starts when libcurl requests a byte.
+    /// Creates a body that a sequence produces. The sequence starts when libcurl requests the first
+    /// bytes.
     ///
     /// - Parameter onMore: Called once after each ``read(into:)`` that returned `nil`, on any
     ///   thread.
@@ -45,7 +46,7 @@ struct OutgoingBody {
 
     /// Reads the next bytes.
     ///
-    /// - Returns: The number of bytes; 0 at the end, and `nil` if there are none yet.
+    /// - Returns: The number of bytes; 0 at the end, and `nil` if no bytes are available yet.
     /// - Throws: The error of a file or of the sequence.
     mutating func read(into room: UnsafeMutableRawBufferPointer) throws -> Int? {
         switch source {
@@ -63,7 +64,7 @@ struct OutgoingBody {
 
     /// Sets the offset to 0.
     ///
-    /// - Returns: `false` if bytes were read that cannot be read again.
+    /// - Returns: `false` if bytes have been read that cannot be read again.
     mutating func rewind() -> Bool {
         switch source {
         case .reader(let reader): reader.seek(to: 0)

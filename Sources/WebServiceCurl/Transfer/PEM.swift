@@ -8,7 +8,7 @@ enum PEM {
         let label: String
         /// A Boolean value that indicates whether the bytes are encrypted.
         let isEncrypted: Bool
-        /// The decoded bytes; `nil` if they are incomplete or not Base64.
+        /// The decoded bytes; `nil` if the block is incomplete or not Base64.
         let bytes: Data?
     }
 
@@ -40,7 +40,7 @@ enum PEM {
         return blocks
     }
 
-    /// Returns a certificate in DER as a block.
+    /// Returns the PEM block of a certificate in DER.
     static func encoding(_ certificate: Data) -> Data {
         let base64 = certificate.base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
         return Data("-----BEGIN CERTIFICATE-----\n\(base64)\n-----END CERTIFICATE-----\n".utf8)
@@ -53,7 +53,7 @@ enum PKCS12 {
 
     /// Returns whether the password is correct for the data.
     ///
-    /// `unknown` if libcurl does not use OpenSSL, which verifies it.
+    /// The result is `unknown` if libcurl does not use OpenSSL, which verifies the password.
     static func check(_ data: Data, password: String?) -> Result {
         let result: CInt = data.withUnsafeBytes { bytes in
             ccurl_check_pkcs12(bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count, password)

@@ -7,15 +7,15 @@ struct SentHead {
 
     private var bytes = Data()
 
-    /// Adds bytes. Those after a complete head belong to the next one: to the request that follows
-    /// the one for its tunnel, or to the same request on another connection.
+    /// Adds bytes. Bytes after a complete head belong to the next head: that of the request after
+    /// the request for its tunnel, or that of the same request on another connection.
     mutating func add(_ part: UnsafeRawBufferPointer) {
         if bytes.suffix(Self.end.count) == Self.end { bytes.removeAll() }
         bytes.append(contentsOf: part)
     }
 
-    /// The header fields in order, with those that libcurl has added; empty if only the request for
-    /// the tunnel of a proxy was sent.
+    /// The header fields in order, including those that libcurl has added; empty if only the
+    /// request for a proxy tunnel was sent.
     var headers: Headers {
         guard !bytes.starts(with: Data("CONNECT ".utf8)) else { return [:] }
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\r\n").dropFirst()

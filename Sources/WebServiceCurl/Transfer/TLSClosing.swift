@@ -8,9 +8,9 @@ import FoundationNetworking
 
 /// The TLS connections whose end marks the end of a body.
 ///
-/// Records whether the server ended a connection with `close_notify` (RFC 8446, section 6.1).
-/// Without that alert, an attacker on the path may have truncated the body. libcurl ignores the
-/// difference, so OpenSSL is queried; other TLS libraries are not.
+/// This type records whether the server ended a connection with `close_notify` (RFC 8446, section
+/// 6.1). Without that alert, an attacker on the path may have truncated the body. libcurl ignores
+/// the difference, so this type queries OpenSSL. Other TLS libraries are not supported.
 final class TLSClosing {
     typealias Connection = UnsafeMutableRawPointer
 

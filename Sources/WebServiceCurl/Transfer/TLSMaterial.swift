@@ -97,7 +97,7 @@ struct TLSMaterial: Sendable {
 
     /// Verifies a client certificate.
     ///
-    /// - Parameter containsKey: Whether it must contain the key as well.
+    /// - Parameter containsKey: Whether the certificate must also contain the key.
     /// - Throws: `WebServiceError.Code.curl`.
     func checkIdentity(password: String?, containsKey: Bool) throws(WebServiceError) {
         switch format {
@@ -113,7 +113,8 @@ struct TLSMaterial: Sendable {
 
     /// Verifies that the bytes contain a private key.
     ///
-    /// TLS libraries would read the missing password of a key from the terminal.
+    /// An encrypted key without a password is rejected, because TLS libraries would read the
+    /// password from the terminal.
     ///
     /// - Throws: `WebServiceError.Code.curl`.
     func checkKey(password: String?) throws(WebServiceError) {

@@ -1,13 +1,13 @@
 import Foundation
 import WebServiceCore
 
-/// A TLS configuration whose files were read and checked.
+/// A TLS configuration whose files have been read and checked.
 struct TLSRules: Sendable {
     enum Authorities: Sendable {
         case system
         /// The path of a PEM file.
         case file(String)
-        /// PEM, and whether the certificates of the system's directory are trusted as well.
+        /// Certificates in PEM, and whether those of the system's directory are also trusted.
         case data(Data, usesSystemDirectory: Bool)
     }
 
@@ -23,6 +23,8 @@ struct TLSRules: Sendable {
     let identity: Identity?
     let pins: [String]
 
+    /// Reads and checks the files of a configuration.
+    ///
     /// - Throws: `WebServiceError.Code.curl` if a file is missing or has a wrong format.
     init(_ tls: CurlSession.TLS) throws(WebServiceError) {
         minimumVersion = tls.minimumVersion
@@ -72,7 +74,7 @@ struct TLSRules: Sendable {
 
     private static func check(_ materials: [TLSMaterial]) throws(WebServiceError) {
         guard materials.contains(where: { $0.source.path == nil }) else { return }
-        // A TLS library that libcurl does not use at present is in parentheses.
+        // libcurl lists TLS libraries that it does not currently use in parentheses.
         let library = CurlSession.library.tls?.split(separator: " ").first { !$0.hasPrefix("(") } ?? "no TLS"
         guard librariesWithMemory.contains(where: { library.hasPrefix($0) }) else {
             throw WebServiceError(
@@ -89,7 +91,8 @@ struct HostRules: Sendable {
     let proxy: TLSRules
     /// The index of the rules, by the name of a host.
     private var hosts: [String: Int] = [:]
-    /// The index of the rules, by the part of the host name after the asterisk, with its period.
+    /// The index of the rules, by the part of the host name after the asterisk, including the
+    /// period.
     private var domains: [String: Int] = [:]
 
     /// - Throws: `WebServiceError.Code.curl`.
@@ -127,7 +130,7 @@ struct HostRules: Sendable {
                 .curl, "the host of the URL is not valid, so its TLS configuration is unknown; correct the host")
         }
         if let index = hosts[host] { return index }
-        // A name of the domain name system has at most 253 bytes.
+        // A domain name has at most 253 bytes.
         var rest = Substring(host.utf8.suffix(254))
         while let period = rest.utf8.firstIndex(of: UInt8(ascii: ".")) {
             if let index = domains[String(rest[period...])] { return index }
@@ -136,7 +139,7 @@ struct HostRules: Sendable {
         return 0
     }
 
-    /// Returns the host as ``Origin`` represents it, or `nil` unless the text is a host without a
+    /// Returns the host as ``Origin`` represents it; `nil` if the text is not a host without a
     /// port.
     private static func name(_ text: String) -> String? {
         let isIPv6 = text.utf8.first == UInt8(ascii: "[") && text.utf8.last == UInt8(ascii: "]")

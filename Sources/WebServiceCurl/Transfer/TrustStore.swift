@@ -3,10 +3,10 @@ import Foundation
 
 /// The certificates that libcurl trusts by default: a file, and a directory used by OpenSSL.
 ///
-/// OpenSSL looks up the certificates of the directory by the hash of their subject. libcurl parses
-/// the file once and shares the result between connections, but only without a directory. Otherwise
-/// every new TLS connection parses the whole file. A directory whose certificates are all in the
-/// file is redundant.
+/// OpenSSL looks up the certificates of the directory by the hash of their subject. Without a
+/// directory, libcurl parses the file once and shares the result between connections. With a
+/// directory, every new TLS connection parses the whole file. A directory is redundant if the file
+/// contains all its certificates.
 struct TrustStore: Sendable {
     let file: String?
     /// A Boolean value that indicates whether the directory adds certificates to the file.
@@ -40,7 +40,7 @@ struct TrustStore: Sendable {
         }
         let names =
             (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []  // unreadable: adds no certificate
-        // OpenSSL does not load files that it cannot read.
+        // A file that cannot be read is skipped, because OpenSSL cannot load it either.
         let found = names.filter(Self.isHashed).reduce(into: Set<[UInt8]>()) { found, name in
             found.formUnion(Self.certificates(in: directory + "/" + name) ?? [])
         }

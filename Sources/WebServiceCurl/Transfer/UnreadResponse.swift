@@ -14,18 +14,18 @@ import Musl
 import Glibc
 #endif
 
-/// A response that the system has received and libcurl has not read. Confined to the thread of its
+/// A response that the system has received but libcurl has not read. Confined to the thread of its
 /// loop.
 ///
-/// A server may respond before it has read the request body, and close the connection. libcurl
-/// then closes it as soon as the system rejects a byte of the request, without reading the response
-/// (RFC 9112, section 9.5).
+/// A server may respond and close the connection before it has read the request body (RFC 9112,
+/// section 9.5). As soon as the system rejects a byte of the request, libcurl then closes the
+/// connection without reading the response.
 final class UnreadResponse {
     private enum Phase {
         case head
         /// The number of bytes that follow; `nil` if the body ends with the connection.
         ///
-        /// Such a body is never complete, because a failed sending implies a reset.
+        /// Such a body is never complete, because a failed write implies a reset.
         case body(Int64?)
         case chunkSize
         case chunk(Int64)
@@ -39,7 +39,7 @@ final class UnreadResponse {
     private var position = 0
     private var phase = Phase.head
 
-    /// The maximum number of bytes: more than the receive buffer of a socket holds by default.
+    /// The maximum number of bytes, which exceeds the default receive buffer of a socket.
     private static let maximumBytes = 16 << 20
 
     /// Reads the bytes that a socket holds.
@@ -113,7 +113,7 @@ final class UnreadResponse {
 
     /// Delivers bytes of the body.
     ///
-    /// - Returns: Their number; `nil` if there are none or the receiver has not taken them.
+    /// - Returns: The number of bytes; `nil` if there are none or the receiver has not taken them.
     private func takeBody(_ length: Int64?, _ handle: CurlHandle) -> Int64? {
         let count = Int(min(Int64(min(bytes.count - position, 64 << 10)), length ?? .max))
         guard count > 0, pass(position..<(position + count), to: { handle.receiveBody($0) == count }) else {
@@ -132,8 +132,8 @@ final class UnreadResponse {
         return true
     }
 
-    /// Parses the line before a chunk (RFC 9112, section 7.1). Like libcurl, it ignores any bytes
-    /// after the size, not only chunk extensions.
+    /// Parses the line before a chunk (RFC 9112, section 7.1). As in libcurl, any bytes after the
+    /// size are ignored, not only chunk extensions.
     private static func chunkSize(_ line: ArraySlice<UInt8>) -> Int64? {
         let digits = line.prefix { $0 < 128 && Character(Unicode.Scalar($0)).isHexDigit }
         return Int64(String(decoding: digits, as: UTF8.self), radix: 16)

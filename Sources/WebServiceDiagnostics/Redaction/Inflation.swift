@@ -3,7 +3,7 @@ import WebServiceCore
 
 /// The decoding of gzip (RFC 1952), zlib (RFC 1950) and deflate (RFC 1951) with the system's zlib.
 enum Inflation {
-    /// The largest window, with the detection of gzip and zlib.
+    /// The largest window, with automatic detection of gzip and zlib headers.
     private static let detected: CInt = 15 + 32
     private static let raw: CInt = -15
     private static let streamEnd: CInt = 1

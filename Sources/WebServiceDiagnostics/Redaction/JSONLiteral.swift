@@ -2,9 +2,9 @@ import WebServiceCore
 
 /// Finds, decodes and encodes literals in JSON text that may be truncated or malformed (RFC 8259).
 ///
-/// A redaction cannot use `JSONParser` of `WebServiceCore`, which rejects a text that is truncated
-/// or damaged, and which replaces the text by values: the rest of a redacted text must remain byte
-/// for byte.
+/// A redaction cannot use `JSONParser` of `WebServiceCore`: that parser rejects truncated or
+/// damaged text, and returns values, whereas everything except the secrets must remain byte for
+/// byte.
 enum JSONLiteral {
     /// Returns the end of the string whose opening quotation mark is at an index.
     static func endOfString(_ bytes: ArraySlice<UInt8>, from quote: Int) -> Int {
@@ -15,8 +15,8 @@ enum JSONLiteral {
         return min(index + 1, bytes.endIndex)
     }
 
-    /// Returns the end of a value: of a string, an array, an object, or of everything up to the
-    /// next comma or bracket.
+    /// Returns the end of a string, an array or an object, or else the index of the next comma or
+    /// bracket.
     static func endOfValue(_ bytes: ArraySlice<UInt8>, from start: Int) -> Int {
         var index = start
         var depth = 0

@@ -8,10 +8,11 @@ extension Redaction {
     /// Supports JSON (also several values, truncated JSON, and JSON in strings), forms, multipart
     /// bodies, event streams, XML, HTML, CSV, GraphQL, YAML and other `text/…` types, with the
     /// content codings `gzip` and `deflate`. Parts of a multipart body that are not text are
-    /// replaced as a whole. Text in a different charset is decoded if the type names it.
+    /// replaced as a whole. Text in another charset is decoded if the content type names that
+    /// charset.
     ///
-    /// In JSON, XML and HTML, values are found by the structure. In all other text, the value of a
-    /// secret name is replaced:
+    /// In JSON, XML and HTML, the structure determines the values. In all other text, the value of
+    /// a secret name is replaced:
     /// - after `=`: a quoted string, a list or an object in brackets, or everything up to the next
     ///   space, `&`, `;`, `<`, `>`, quotation mark, or comma before a space; if the name begins a
     ///   line, also the following words,
@@ -21,8 +22,8 @@ extension Redaction {
     /// - Parameters:
     ///   - data: The body, or its first bytes.
     ///   - contentType: The value of `Content-Type`; `nil` if there is none.
-    ///   - contentEncoding: The value of `Content-Encoding`. Defaults to `nil`. Bytes that are not
-    ///     encoded are accepted, because most sessions decode them and retain the field.
+    ///   - contentEncoding: The value of `Content-Encoding`. Defaults to `nil`. Decoded bytes are
+    ///     also accepted, because most sessions decode the body and retain the field.
     /// - Returns: `nil` if secrets cannot be recognized: for other media types, including images,
     ///   unless the body is JSON or PEM; for bytes that are not text; and for other codings.
     public func body(_ data: Data, contentType: String?, contentEncoding: String? = nil) -> String? {
@@ -66,7 +67,7 @@ extension Redaction {
         }
         guard decoded.isEncoded else { return .text(result) }
         let isDeflate = contentEncoding?.asciiLowercased() == "deflate"
-        // Without zlib, nothing was decoded.
+        // The bytes were decoded, so zlib is available.
         guard let encoded = try? GzipEncoder(isDeflate: isDeflate).finish(with: result)  // see above
         else { return .unsearchable }
         return .text(encoded)

@@ -2,11 +2,11 @@ import WebServiceCore
 
 /// The rules for secrets, and the placeholder that replaces them.
 ///
-/// The words of a name determine whether its value is secret, without regard to ASCII case. A name
-/// is split into words at `-`, `_`, `.`, spaces and changes of case, and a leading `X` is dropped.
-/// The last word is the head noun: `access_token`, `userPassword` and `X-Api-Key` are secret, and
-/// `token_type`, `session.title` and `sort_key` are not. Common words that run together, such as
-/// `apikey` and `jsessionid`, are recognized.
+/// The words of a name determine whether its value is secret. ASCII case is ignored. A name is
+/// split into words at `-`, `_`, `.`, spaces and changes of case, and a leading `X` is dropped. The
+/// last word is the head noun: `access_token`, `userPassword` and `X-Api-Key` are secret, and
+/// `token_type`, `session.title` and `sort_key` are not. Common compounds without a separator, such
+/// as `apikey` and `jsessionid`, are recognized.
 /// - Some nouns are secret only after certain words: `key` as in `signing_key`, `code` as in
 ///   `otp_code`. `key` alone is secret as a header field and in the query of a URL. All header
 ///   fields `X-…-Key` are secret, except keys of data such as `X-Cache-Key`.
@@ -20,21 +20,22 @@ import WebServiceCore
 ///   the path of a webhook at `hooks.slack.com` and similar hosts are secret under any name.
 /// - In JSON, the private members of a JSON Web Key are secret.
 ///
-/// All input is processed in linear time, whatever it contains. ``ExchangeLogger``,
+/// All input is processed in linear time, regardless of its content. ``ExchangeLogger``,
 /// `Request.curlDescription(redaction:)` and `SessionTask.httpArchive(redaction:)` apply a
 /// redaction.
 public struct Redaction: Sendable {
-    /// Further secret names. Their words are compared: `Station-Key` covers `stationKey` as well.
+    /// Additional secret names. Their words are compared, so `Station-Key` also covers
+    /// `stationKey`.
     public var secretNames: Set<String> { didSet { secrets = Self.normalized(secretNames) } }
-    /// Names that are not secret, whatever ``secretNames`` and the rules specify.
+    /// Names that are not secret. They take precedence over ``secretNames`` and the rules.
     ///
     /// `Authorization`, `Proxy-Authorization`, `Cookie`, `Set-Cookie` and `DPoP` remain secret as
     /// header fields.
     public var harmlessNames: Set<String> { didSet { exceptions = Self.normalized(harmlessNames) } }
     /// The replacement for a secret.
     public var placeholder: String
-    /// Returns the replacement for a secret in place of ``placeholder``. `nil`, the default, uses
-    /// the placeholder.
+    /// A closure that returns the replacement for a secret. Defaults to `nil`: ``placeholder`` is
+    /// used.
     package var substitute: (@Sendable (_ secret: String) -> String)?
 
     private var secrets: Set<String>
@@ -43,7 +44,7 @@ public struct Redaction: Sendable {
     /// Creates a redaction.
     ///
     /// - Parameters:
-    ///   - secretNames: Further secret names. Defaults to none.
+    ///   - secretNames: Additional secret names. Defaults to none.
     ///   - harmlessNames: Names that are not secret. Defaults to none.
     ///   - placeholder: The replacement for a secret. Defaults to `[redacted]`.
     public init(
@@ -101,7 +102,8 @@ public struct Redaction: Sendable {
         }
     }
 
-    /// Returns whether the value of a query or form parameter is secret, in OAuth or in general.
+    /// Returns whether the value of a query or form parameter is secret. Parameters that are secret
+    /// only in OAuth, such as `code`, count as secret.
     public func isSecret(parameter name: String) -> Bool {
         if case .harmless = meaning(of: name) { return false }
         return true
@@ -124,7 +126,8 @@ public struct Redaction: Sendable {
     ///
     /// User information and the fragment are removed.
     public func url(_ text: String) -> String {
-        // Bytes, because a delimiter followed by a combining character is a different `Character`.
+        // The URL is split as bytes, because a delimiter followed by a combining character is a
+        // different `Character`.
         let bytes = Array(text.utf8)
         let withoutFragment = bytes.prefix { $0 != UInt8(ascii: "#") }
         var address = withoutFragment.prefix { $0 != UInt8(ascii: "?") }
@@ -142,7 +145,7 @@ public struct Redaction: Sendable {
 
     /// Returns the pairs of a query with the secret values replaced.
     ///
-    /// Values that contain URLs, pairs or JSON are redacted as well.
+    /// Values that contain URLs, pairs or JSON are also redacted.
     public func pairs(_ text: String) -> String { redacted(text) { $0.pairs($1, isQuery: true) } }
 
     private func redacted(_ text: String, _ body: (inout TextRedactor, Range<Int>) -> Void) -> String {

@@ -19,12 +19,13 @@ enum SecretName {
     /// A secret: all strings in the value, at any depth.
     case secret
 
-    /// Classifies a name by its last bytes. A longer word is not secret.
+    /// Classifies a name by its last 96 bytes. A longer word is not secret.
     init(_ name: String) {
         let words = Self.words(of: name)
         self = Self.meaning(of: words[...])
         if case .harmless = self, words.last.map({ Self.suffixes.contains($0) }) ?? false {
-            // Only a word that names nothing but secrets remains one before a word such as `value`.
+            // Before a word such as `value`, only a word that names nothing but secrets remains
+            // secret.
             var noun = words[...]
             while let last = noun.last, noun.count > 1, Self.suffixes.contains(last) { noun = noun.dropLast() }
             switch Self.meaning(of: noun) {
@@ -64,8 +65,8 @@ enum SecretName {
         return isPlural ? .list : .secret
     }
 
-    /// Returns whether a name of a header field such as `X-Station-Key` names a key that does not
-    /// identify data.
+    /// Returns whether a header field such as `X-Station-Key` contains a key that does not identify
+    /// data.
     static func isKeyField(_ name: String) -> Bool {
         guard name.utf8.first == UInt8(ascii: "x") || name.utf8.first == UInt8(ascii: "X") else { return false }
         let words = words(of: name)
@@ -163,7 +164,7 @@ extension SecretName {
         "response": set("saml"), "request": set("saml"), "phrase": set("pass seed recovery secret"),
         "word": set("pass"), "data": set("string secret"), "id": set("session sess secret"), "number": set("pin"),
     ]
-    /// Words before `token` in names of positions or of parts of a text.
+    /// Words before `token` in names of positions in a list or of parts of a text.
     private static let harmlessTokens = set(
         """
         page next continuation continue sync pagination previous prev start resume stop eos bos pad unk mask sep cls \
@@ -172,7 +173,7 @@ extension SecretName {
     /// Words before `pass`, `ticket` and `signature` in names of things that are not credentials.
     private static let harmlessWords = set(
         "mountain ski lift boarding season day rail bus time method function type jira support")
-    /// Words that mark keys of data, in names of header fields.
+    /// Words that indicate a key of data in the name of a header field.
     private static let harmlessKeys = set(
         """
         public publishable cache surrogate idempotency partition sort primary foreign object row routing dedup \
@@ -180,11 +181,11 @@ extension SecretName {
         """)
     /// Encodings of keys.
     private static let encodings = set("base b64 b base64 hex pem")
-    /// Words after the noun that do not change what a name means.
+    /// Words after the noun that do not change the meaning of a name.
     private static let suffixes = set(
         "value text string plaintext plain raw base b64 b base64 hex pem binary encoded data sha md new old current "
             + "confirm confirmation again repeat repeated verification")
-    /// The words that run together in names.
+    /// The words that can occur in a name without a separator.
     private static let vocabulary = nouns.union(texts).union(wordNouns).union(qualifiers.keys).union(
         set(
             """

@@ -28,8 +28,10 @@ final class SecretRules {
         return meaning
     }
 
-    /// Returns whether a value is secret. The value of a name with brackets, such as `user[pin]`,
-    /// is also secret if another part of the name is.
+    /// Returns whether a value is secret.
+    ///
+    /// The value of a name with brackets, such as `user[pin]`, is secret if any part of the name
+    /// is.
     ///
     /// - Parameter isAuthorization: Returns whether parameters of OAuth accompany the value.
     func isSecret(
@@ -75,7 +77,7 @@ final class SecretRules {
         }
     }
 
-    /// Values of names such as `auth` that describe a kind.
+    /// Values of names such as `auth` that specify a scheme and are not secret.
     private static let schemes: Set<String> = ["basic", "bearer", "digest", "oauth", "oauth2", "required", "optional"]
 
     /// Returns whether a value is empty, a literal for a missing value or a Boolean, or consists of
@@ -104,8 +106,10 @@ final class SecretRules {
         "lin_api_", "dop_v1_", "ya29.", "AGE-SECRET-KEY-", "base64url.bearer.authorization.k8s.io.",
     ].map { Array($0.utf8) }
 
-    /// Returns whether a word is a token of a known form under any name: a JSON Web Token, or a
-    /// well-known prefix before at least 12 bytes with a digit.
+    /// Returns whether a word is a token of a known form, which is secret under any name.
+    ///
+    /// The forms are a JSON Web Token, and a well-known prefix before at least 12 bytes with a
+    /// digit.
     static func isToken(_ word: ArraySlice<UInt8>) -> Bool {
         guard word.count >= 16, let first = word.first else { return false }
         if first == UInt8(ascii: "e"), word.starts(with: "eyJ".utf8) {

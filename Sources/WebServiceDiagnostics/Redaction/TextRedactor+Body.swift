@@ -7,7 +7,7 @@ extension TextRedactor {
         case complete
         /// An image, a sound, a video or a font, which is not searched.
         case media
-        /// Bytes of an unknown type, or that could not be parsed.
+        /// Bytes that are of an unknown type or could not be parsed.
         case impossible
     }
 
@@ -41,7 +41,7 @@ extension TextRedactor {
         {
             value(range, .text)
         } else if begins("-----BEGIN ", at: trimmed(range).lowerBound, before: range.upperBound) {
-            // PEM is text, whatever its type.
+            // PEM is text, regardless of the media type.
             scan(range, .text)
         } else if !startsWithBracket(range) || !json(range) {
             return .impossible
@@ -61,7 +61,7 @@ extension TextRedactor {
         return first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
     }
 
-    /// Returns the index after a byte order mark and a prefix that prevents the use as a script.
+    /// Returns the index after a byte order mark and a prefix that prevents execution as a script.
     private func endOfPrefix(_ range: Range<Int>) -> Int {
         var start = range.lowerBound
         if begins([0xEF, 0xBB, 0xBF], at: start, before: range.upperBound) { start += 3 }
@@ -74,7 +74,7 @@ extension TextRedactor {
 
     // MARK: Event streams
 
-    /// Redacts an event stream; the `data` lines of an event are one value (HTML, section 9.2).
+    /// Redacts an event stream. The `data` lines of an event are one value (HTML, section 9.2).
     private mutating func events(_ range: Range<Int>) {
         var data: [Range<Int>] = []
         for line in lines(range) {

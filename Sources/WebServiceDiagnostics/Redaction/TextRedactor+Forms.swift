@@ -1,10 +1,10 @@
 import WebServiceCore
 
-/// Secrets that are recognized by their form or their place, under any name.
+/// Secrets that are recognized by their form or position, under any name.
 extension TextRedactor {
     /// Redacts the content of a private key in PEM (RFC 7468).
     ///
-    /// - Returns: The index after it; `nil` if it is another kind of object.
+    /// - Returns: The index after the key; `nil` if the PEM block is not a private key.
     mutating func privateKey(_ range: Range<Int>) -> Int? {
         let line = range.lowerBound..<min(range.lowerBound + 64, range.upperBound)
         let label = index(of: "PRIVATE KEY", in: line)
@@ -33,8 +33,8 @@ extension TextRedactor {
         return isToken && bytes[word.endIndex..<end].first != UInt8(ascii: "\"") ? start..<word.endIndex : nil
     }
 
-    /// Returns the secret in `bot123456:secret`, a part of paths, and in a token without `bot`,
-    /// which has 35 bytes.
+    /// Returns the secret in `bot123456:secret`, a path segment, or the secret of 35 bytes in a
+    /// token without `bot`.
     func botToken(_ name: Range<Int>, _ end: Int) -> Range<Int>? {
         let isBot = begins("bot", at: name.lowerBound, before: name.upperBound)
         let digits = bytes[name].dropFirst(isBot ? 3 : 0)
@@ -74,7 +74,7 @@ extension TextRedactor {
         let host = hasHost ? word(after: range.lowerBound) : range.lowerBound..<range.lowerBound
         var index = range.lowerBound
         var key = word(after: host.upperBound)
-        // `default password rules` is a text.
+        // `default password rules` is prose.
         guard hasHost || bytes[key].elementsEqual("login".utf8) else { return index }
         while ["login", "password", "account"].contains(where: { bytes[key].elementsEqual($0.utf8) }) {
             if index == range.lowerBound { scan(host, .value) }

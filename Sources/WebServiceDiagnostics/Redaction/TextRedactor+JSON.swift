@@ -22,9 +22,9 @@ extension TextRedactor {
             case secret
             /// The strings are secret, but not those in nested arrays and objects.
             case secrets
-            /// The names are those of fields, and the strings are text for people.
+            /// The names are those of fields, and the strings are human-readable text.
             case labels
-            /// The same as for labels, if the strings have several words.
+            /// The same as `labels`, but only for strings of several words.
             case messages
         }
         let end: Int
@@ -33,14 +33,16 @@ extension TextRedactor {
         var isLanguage = false
         /// The meaning of `value`, from the name in a pair such as `{"name": …, "value": …}`.
         var value = SecretName.harmless
-        /// The names that are secret beside a name such as `kty`, in lower case.
+        /// The names, in lower case, that are secret if the object also has a name such as `kty`.
         var secretNames: Set<String> = []
     }
 
+    /// Redacts a range if it is JSON.
+    ///
     /// - Returns: `false` if the range is not JSON; nothing has been redacted then.
     mutating func json(_ range: Range<Int>) -> Bool {
         guard var nodes = nodes(range), !nodes.isEmpty else { return false }
-        // Without recursion, because a peer determines the depth.
+        // An array in place of recursion, because a peer determines the depth.
         var containers: [Container] = []
         lazy var isAuthorization = nodes.contains {
             $0.kind == .name && OAuthContext.keys.contains(String(decoding: bytes[$0.range], as: UTF8.self))
@@ -164,7 +166,8 @@ extension TextRedactor {
         return container
     }
 
-    /// Returns whether an object describes a value, as in JSON Schema: all its names are known.
+    /// Returns whether an object describes a value, as in JSON Schema: all its names are known
+    /// words.
     private func isDescription(_ node: Node, _ nodes: [Node]) -> Bool {
         var describes = false
         forEachName(node, nodes) { name, _ in
@@ -253,6 +256,8 @@ extension TextRedactor {
         return nodes
     }
 
+    /// Returns whether bytes are a number or another literal of JSON.
+    ///
     /// - Parameter isLast: A Boolean value that indicates whether the literal may be truncated.
     private func isLiteral(_ literal: ArraySlice<UInt8>, isLast: Bool) -> Bool {
         if SecretRules.isNumber(literal) { return true }

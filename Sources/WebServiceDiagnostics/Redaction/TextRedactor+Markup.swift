@@ -6,7 +6,7 @@ extension TextRedactor {
     private struct SecretElement {
         let name: ArraySlice<UInt8>
         let meaning: SecretName
-        /// The number of open elements of the name.
+        /// The number of open elements with the name.
         var level = 1
     }
 
@@ -22,6 +22,8 @@ extension TextRedactor {
         var isNamedElement = false
     }
 
+    /// Redacts the texts and the attributes of a document.
+    ///
     /// - Parameter syntax: The syntax of the texts between tags.
     mutating func markup(_ range: Range<Int>, _ syntax: Syntax) {
         let lastEnd = bytes[range].lastIndex(of: UInt8(ascii: ">")) ?? range.lowerBound
@@ -55,7 +57,7 @@ extension TextRedactor {
                 let end = rest.firstIndex { "<>".utf8.contains($0) } ?? range.upperBound
                 let nameEnd = bytes[(start + 2)..<end].firstIndex { Self.isSpace($0) || "/=&\"'".utf8.contains($0) }
                 let name = localName(start + 2..<(nameEnd ?? end))
-                // Malformed, because an end tag consists of a name.
+                // The rest is malformed, because an end tag consists of only a name.
                 if let nameEnd { text(nameEnd..<end, syntax, in: secret, opened: [], next: &next) }
                 index = end < range.upperBound && bytes[end] == UInt8(ascii: ">") ? end + 1 : end
                 opened = []

@@ -66,7 +66,7 @@ extension TextRedactor {
         let meaning = rules.meaning(of: text)
         if case .harmless = meaning { return name.upperBound }
         let isParameter = name.lowerBound > range.lowerBound && "?&".utf8.contains(bytes[name.lowerBound - 1])
-        // Decided before the value is searched for, so that each value is examined once.
+        // This check precedes the search for the value, so that each value is examined once.
         if case .parameter = meaning, !isParameter, text.equalsIgnoringASCIICase("key") { return place.after }
         if place.isField {
             switch (meaning, syntax) {
@@ -198,7 +198,8 @@ extension TextRedactor {
         while index < end, !(Self.isSpace(bytes[index]) && (!isLine || bytes[index] == 0x0A || bytes[index] == 0x0D)),
             !"&;<>\"".utf8.contains(bytes[index])
         {
-            // A comma ends the value only at the end of a list element, because secrets contain it.
+            // A comma ends the value only before a space or at the end, because secrets can contain
+            // commas.
             if bytes[index] == UInt8(ascii: ","), index + 1 == end || Self.isSpace(bytes[index + 1]) { break }
             index += 1
         }
@@ -229,7 +230,8 @@ extension TextRedactor {
         value.count <= 2 && value.allSatisfy { "|>+-".utf8.contains(bytes[$0]) }
     }
 
-    /// Redacts the lines after a secret name that are indented more than it, or items of a list.
+    /// Redacts the lines after a secret name that are indented more than the name or are items of a
+    /// list.
     ///
     /// - Returns: The index after them; `nil` if there are none, or if they describe the name.
     private mutating func block(after value: Range<Int>, _ name: Range<Int>, _ range: Range<Int>) -> Int? {
@@ -251,7 +253,7 @@ extension TextRedactor {
             if content == nil { child = own }
             content = (content?.lowerBound ?? text.lowerBound)..<text.upperBound
             let word = String(decoding: bytes[text].prefix(while: Self.isNameByte), as: UTF8.self)
-            // A bound, because the lines are searched again if they are no secret.
+            // The length is bounded, because the lines are searched again if they are not secret.
             if own <= child && !Self.schemaWords.contains(word) || end - value.upperBound > 4096 { describes = false }
             if end == range.upperBound { break }
         }

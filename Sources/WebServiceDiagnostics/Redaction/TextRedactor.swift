@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// Finds the secrets of a text, in time linear in its length.
+/// Finds the secrets in a text, in linear time.
 ///
 /// The redactor collects the ranges to replace, so that a text without secrets remains byte for
 /// byte. Escaped and encoded parts are decoded and redacted by another redactor, up to
@@ -18,14 +18,14 @@ struct TextRedactor {
         case literals
     }
 
-    /// The number of nested encodings that are decoded.
+    /// The maximum number of nested encodings that are decoded.
     static let maximumDepth = 4
 
     let rules: SecretRules
     let bytes: [UInt8]
     let depth: Int
     private(set) var edits: [(range: Range<Int>, text: [UInt8])] = []
-    /// The number of formats within formats that share the bytes.
+    /// The number of nested formats that share the bytes.
     var level = 0
 
     init(_ rules: SecretRules, _ bytes: [UInt8], depth: Int = 0) {
@@ -51,12 +51,12 @@ struct TextRedactor {
     /// Replaces a range that follows the previous ones.
     mutating func edit(_ range: Range<Int>, _ text: [UInt8]) { edits.append((range, text)) }
 
-    /// Escapes the replacements from an index on for a string of JSON.
+    /// Escapes the replacements from an index to the end for a JSON string.
     mutating func escapeEdits(from start: Int) {
         for index in start..<edits.count { edits[index].text = JSONLiteral.escaped(edits[index].text) }
     }
 
-    /// Removes the edits from an index on.
+    /// Removes the edits from an index to the end.
     mutating func removeEdits(from start: Int) { edits.removeSubrange(start...) }
 
     mutating func replace(_ range: Range<Int>) {
@@ -96,7 +96,7 @@ struct TextRedactor {
 
     /// Redacts a value in decoded form.
     ///
-    /// - Returns: The redaction; `nil` if the value remains.
+    /// - Returns: The redacted value; `nil` if the value contains no secret.
     func decoded(_ value: [UInt8]) -> [UInt8]? {
         guard depth < Self.maximumDepth else {
             let isPlain = !value.contains { "=:@".utf8.contains($0) }
@@ -109,6 +109,8 @@ struct TextRedactor {
 
     // MARK: Queries and forms
 
+    /// Redacts the names and the values of a query or a form.
+    ///
     /// - Parameter isQuery: A Boolean value that indicates whether the pairs are those of a URL.
     mutating func pairs(_ range: Range<Int>, isQuery: Bool) {
         var starts: [Range<Int>] = []

@@ -2,13 +2,12 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// The exchanges whose bodies or messages contain a string in the form that the page shows, without
-/// secrets.
+/// The exchanges whose redacted bodies or messages, as the page shows them, contain a string.
 struct BodySearch: Encodable {
     /// The numbers of the exchanges, the oldest first.
     let numbers: [Int]
 
-    /// The maximum number of bytes in the string to find.
+    /// The maximum length of the string to find, in bytes.
     private static let maximumText = 200
 
     init(_ text: String, in exchanges: [RecordedExchange], _ redaction: Redaction) {
@@ -27,8 +26,10 @@ struct BodySearch: Encodable {
             } ?? false
     }
 
-    /// Returns whether a body contains the string. Only bodies that contain it are redacted,
-    /// because redaction takes more time.
+    /// Returns whether a redacted body contains the string.
+    ///
+    /// Only bodies that contain the string before the redaction are redacted, because redaction
+    /// takes more time.
     private static func has(
         _ wanted: Data, _ body: RecordedBody, headers: Headers, _ redaction: Redaction
     ) -> Bool {

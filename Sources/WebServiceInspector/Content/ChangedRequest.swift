@@ -2,18 +2,18 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// A request as it was changed in the page, where its secrets are placeholders.
+/// A request that was changed on the page, where placeholders replace its secrets.
 struct ChangedRequest: Decodable {
     let method: String
     let url: String
-    /// Names and values.
+    /// The name and the value of each field.
     let headers: [[String]]
     /// The text of the body; `nil` if the body is not changed.
     let body: String?
 
-    /// Returns the request with the secrets of a request that was sent.
+    /// Returns the request with the secrets of the original request.
     ///
-    /// A URL and a body with placeholders must be unchanged, because a changed one does not
+    /// A URL or body that contains placeholders must be unchanged, because a changed one does not
     /// identify its secrets. Secrets in header fields are sent only to the same origin.
     ///
     /// - Throws: `WebServiceError` with the code `encoding`.

@@ -22,7 +22,7 @@ struct InspectorArchive {
     private static func entry(
         _ attempt: RecordedAttempt, of exchange: RecordedExchange, _ archive: HTTPArchive, _ redaction: Redaction
     ) -> Data? {
-        // Omits a request that cannot be encoded, and therefore was not sent.
+        // A request that cannot be encoded was not sent, so it is omitted.
         guard let request = try? EncodedRequest.encoding(attempt.request) else { return nil }  // see above
         let response = attempt.response.map { Response(data: $0.body.data, head: $0.head) }
         let failure = attempt.failure.map { failure in

@@ -29,16 +29,16 @@ struct ListedExchange: Encodable {
     let cancelled: Bool?
     let source: String?
     let attempts: Int
-    /// The media type and the number of bytes of the last response; `websocket` and the number of
-    /// bytes of the messages that were received for a WebSocket.
+    /// The media type and the size of the last response; for a WebSocket, `websocket` and the size
+    /// of all received messages, in bytes.
     let type: String?
     let size: Int64?
-    /// The milliseconds since 1970.
+    /// The milliseconds since January 1, 1970, 00:00 UTC.
     let start: Double
     /// The duration in milliseconds; `nil` while the exchange is in progress.
     let duration: Double?
     let spans: [Span]
-    /// The requests of an exchange that has sent several, such as redirects; `nil` for fewer.
+    /// The requests of an exchange that has sent more than one, such as redirects; otherwise `nil`.
     let tries: [Try]?
 
     /// A request of an exchange.

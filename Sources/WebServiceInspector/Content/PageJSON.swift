@@ -2,7 +2,7 @@ import Foundation
 
 /// The encoding of the data for the page.
 enum PageJSON {
-    /// Returns JSON on one line; `nil` if the value cannot be encoded, which does not occur.
+    /// Returns JSON on one line. `nil`, for a value that cannot be encoded, does not occur.
     static func data(_ value: some Encodable) -> Data? {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

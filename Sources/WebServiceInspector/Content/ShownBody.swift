@@ -12,18 +12,18 @@ struct ShownBody: Encodable {
     private(set) var json: Bool?
     /// An image in Base64.
     private(set) var image: String?
-    /// The bytes of a body of another type in Base64.
+    /// The bytes of any other body in Base64.
     private(set) var bytes: String?
     private(set) var note: String?
 
-    /// The images that a page can show without risk, and their first bytes. SVG can contain scripts
-    /// and references.
+    /// The image types that a page can show safely, and their first bytes. SVG is not one of them,
+    /// because it can contain scripts and references.
     private static let images: [String: [[UInt8]]] = [
         "image/png": [[0x89, 0x50, 0x4E, 0x47]], "image/jpeg": [[0xFF, 0xD8, 0xFF]],
         "image/gif": [Array("GIF87a".utf8), Array("GIF89a".utf8)], "image/webp": [Array("RIFF".utf8)],
     ]
 
-    /// The maximum number of bytes of an image.
+    /// The maximum size of an image, in bytes.
     private static let maximumImage = 4 << 20
 
     /// - Parameter showsBinary: Whether a body that cannot be redacted is shown.
@@ -86,7 +86,7 @@ struct ShownBody: Encodable {
                 nil as String?
             }
         guard let remark else { return }
-        // The reason why a body is not shown remains.
+        // The reason why a body is not shown precedes the remark.
         note = [text == nil && image == nil && bytes == nil ? note : nil, remark].compactMap { $0 }.joined(
             separator: " ")
     }

@@ -6,7 +6,7 @@ struct ShownExchange: Encodable {
     let summary: ListedExchange
     let attempts: [ShownAttempt]
     let events: [ShownEvent]
-    /// The final response if no request was sent for it, for example that of a cache.
+    /// The final response if no request was sent for it, such as one from a cache.
     let response: ShownResponse?
     /// The messages of a WebSocket; `nil` for any other exchange.
     let messages: ShownMessages?
@@ -71,7 +71,7 @@ struct ShownAttempt: Encodable {
     let error: String?
     /// The descriptions of the errors that caused the error, the direct cause first.
     let causes: [String]
-    /// The number of bytes that the transport received, head and body.
+    /// The number of bytes that the transport received, including the head.
     let received: Int64?
     let cancelled: Bool?
     let `protocol`: String?
@@ -123,7 +123,7 @@ struct ShownAttempt: Encodable {
         curl = attempt.request.curlDescription(redaction: redaction)
     }
 
-    /// Returns the phases that took place, one after another.
+    /// Returns the phases that took place, in order.
     private static func phases(_ metrics: TransportMetrics) -> [Phase] {
         var start = Duration.zero
         var phases: [Phase] = []
@@ -144,12 +144,12 @@ struct ShownAttempt: Encodable {
 }
 
 extension Redaction {
-    /// Returns a sentence without the values of secret names, for example in URLs.
+    /// Returns a sentence with the values of secret names redacted, for example in URLs.
     func text(_ text: String) -> String {
         value(ofHeader: "", text)
     }
 
-    /// Returns names and values without secrets.
+    /// Returns the names and values of header fields without secrets.
     func pairs(of headers: Headers) -> [[String]] {
         headers.map { [$0.name, value(ofHeader: $0.name, $0.value)] }
     }

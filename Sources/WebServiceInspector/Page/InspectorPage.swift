@@ -1,6 +1,6 @@
 /// The page of the inspector: one HTML document without external resources.
 ///
-/// It receives data only as JSON and shows it only as text nodes, so that no exchange can add
+/// The page receives data only as JSON and shows it only as text nodes, so that no exchange can add
 /// markup or code. The files of the page are embedded in the program as bytes.
 enum InspectorPage {
     /// The document with the style sheets and the scripts, which share one scope.

@@ -3,9 +3,9 @@ import WebServiceCore
 
 /// The changes of a store as server-sent events (WHATWG HTML, section 9.2).
 ///
-/// The first event contains all exchanges that have changed since a version. Each further one
-/// contains what has changed since the last one, so a slow reader receives fewer events and no
-/// memory is required for it.
+/// The first event contains all exchanges that have changed since a version. Each further event
+/// contains the changes since the previous one. A slow reader therefore receives fewer events, and
+/// no events are buffered for it.
 struct ChangeFeed: AsyncSequence, Sendable {
     typealias Element = Data
 

@@ -30,9 +30,9 @@ struct InspectorRoutes: Sendable {
 
     /// Returns whether a request is sent by the page itself, or opens the page.
     ///
-    /// A page of another site that has a name which resolves to 127.0.0.1 (DNS rebinding) sends
-    /// that name in `Host` (RFC 9110, section 7.2). Browsers send `Origin` and `Sec-Fetch-Site`,
-    /// which pages cannot change (Fetch Metadata Request Headers).
+    /// If the host name of another site resolves to 127.0.0.1 (DNS rebinding), its page sends that
+    /// name in `Host` (RFC 9110, section 7.2). Browsers send `Origin` and `Sec-Fetch-Site`, which
+    /// pages cannot change (Fetch Metadata Request Headers).
     private func isFromPage(_ request: ReceivedRequest) -> Bool {
         let hosts = request.headers.filter { $0.name.equalsIgnoringASCIICase("Host") }.map(\.value)
         guard hosts.count == 1, let host = hosts.first, ["127.0.0.1:\(port)", "localhost:\(port)"].contains(host) else {
@@ -42,8 +42,8 @@ struct InspectorRoutes: Sendable {
         guard origins.allSatisfy({ $0.value == "http://\(host)" }) else { return false }
         switch request.headers["Sec-Fetch-Site"] {
         case nil, "none", "same-origin": return true
-        // A link in another page, such as a terminal in the browser. That page cannot read the
-        // response, because it is isolated from it by Cross-Origin-Opener-Policy.
+        // A link on another page, such as a terminal in the browser, may open this page.
+        // Cross-Origin-Opener-Policy prevents the other page from reading it.
         default:
             return request.headers["Sec-Fetch-Mode"] == "navigate" && request.headers["Sec-Fetch-Dest"] == "document"
         }
@@ -93,7 +93,7 @@ struct InspectorRoutes: Sendable {
         return path.dropFirst().first.flatMap { Int($0) }
     }
 
-    /// Sends a request with the changes of the page, which must prove its origin.
+    /// Sends a request that was changed on the page. The page must prove its origin.
     private func send(_ number: Int, _ request: ReceivedRequest) -> MockResponse {
         guard request.headers["Origin"] != nil, request.headers[.contentType] == ContentType.json else {
             return refusal(403, "only the page of the inspector may send requests")

@@ -14,7 +14,7 @@ struct SecretToken: Sendable {
         return (0..<words).map { _ in generator.next().hexadecimal }.joined()
     }
 
-    /// Returns whether a string is the token, in a time that only depends on the length of the
+    /// Returns whether a string is the token, in a time that depends only on the length of the
     /// string.
     func isEqual(to other: some StringProtocol) -> Bool {
         let (own, other) = (text.utf8, other.utf8)

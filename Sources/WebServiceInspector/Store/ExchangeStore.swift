@@ -2,7 +2,7 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// Records the last exchanges of services within limits, and notifies the pages of changes.
+/// Records the last exchanges of services, within limits, and notifies the pages of changes.
 final class ExchangeStore: Observer {
     fileprivate struct State {
         /// The exchanges, by their numbers.
@@ -25,7 +25,7 @@ final class ExchangeStore: Observer {
     /// The exchanges that have changed since a version.
     struct Changes {
         let version: Int
-        /// The number of the oldest exchange: those before it were removed.
+        /// The number of the oldest exchange. Exchanges with lower numbers were removed.
         let oldest: Int
         var exchanges: [RecordedExchange]
     }
@@ -58,6 +58,8 @@ final class ExchangeStore: Observer {
 
     func observe(_ event: ExchangeEvent) { observe(event, of: nil) }
 
+    /// Records an event of an exchange.
+    ///
     /// - Parameter service: The name of the service; `nil` for none.
     func observe(_ event: ExchangeEvent, of service: String?) {
         guard !isClosed else { return }
@@ -169,7 +171,7 @@ final class ExchangeStore: Observer {
     func changes(after version: Int) -> Changes? {
         var changes = state.withLock { state -> Changes? in
             guard !state.isClosed else { return nil }
-            // A page of an earlier run has seen versions that do not exist yet.
+            // The page of an earlier run can specify a version that does not exist yet.
             let version = version > state.version ? 0 : version
             return Changes(
                 version: state.version, oldest: state.oldest,
@@ -203,7 +205,7 @@ final class ExchangeStore: Observer {
 }
 
 extension ExchangeStore.State {
-    /// Returns the number of the exchange of an event; `nil` if it was removed.
+    /// Returns the number of an event's exchange; `nil` if the exchange was removed.
     fileprivate mutating func number(of event: ExchangeEvent) -> Int? {
         let identifier = event.exchange.id
         if let number = numbers[identifier] { return number }

@@ -32,14 +32,15 @@ struct RecordedAttempt: Sendable {
         streamLength = isInMemory ? nil : request.stream.map { $0.length } ?? Int64(request.bodyCount)
     }
 
-    /// The header fields of the request with `Content-Type`, without those that the session adds.
+    /// The header fields of the request, including `Content-Type`, without those that the session
+    /// adds.
     var requestHeaders: Headers {
         var headers = headers
         if let contentType { headers[.contentType] = contentType }
         return headers
     }
 
-    /// The number of bytes that are retained, approximately.
+    /// The approximate number of retained bytes.
     var size: Int {
         256 + url.utf8.count + (body?.data.count ?? 0) + RecordedResponse.size(of: headers) + (response?.size ?? 0)
             + (metrics.map { RecordedResponse.size(of: $0.requestHeaders) } ?? 0)
@@ -68,7 +69,7 @@ struct RecordedResponse: Sendable {
     var isStreamed: Bool
     let source: Response.Source?
 
-    /// The number of bytes that are retained, approximately.
+    /// The approximate number of retained bytes.
     var size: Int { Self.size(of: head.headers) + body.data.count }
 
     init(_ head: ResponseHead, _ body: RecordedBody, isStreamed: Bool, source: Response.Source? = nil) {

@@ -11,7 +11,7 @@ struct RecordedExchange: Sendable {
         case ended
     }
 
-    /// The maximum number of attempts and of events to retain: the last ones.
+    /// The maximum number of attempts, and of events, to retain. The oldest ones are dropped.
     private static let maximumEntries = 100
 
     /// The maximum number of characters of an explanation.
@@ -40,12 +40,12 @@ struct RecordedExchange: Sendable {
     private(set) var source: Response.Source?
     /// The sentences that explain the timeline, one per line.
     private(set) var explanation = ""
-    /// The timeline of a successful exchange, whose events can follow its end. That of a failed one
-    /// would retain the error with its body.
+    /// The timeline of a successful exchange, to which events can be added after the end. The
+    /// timeline of a failed one is not retained, because it would retain the error with its body.
     private var timeline: Timeline?
     /// The number of bytes of a streamed body that were received, before decompression.
     private(set) var streamedBytes: Int64?
-    /// The final response if no request was sent for it, for example that of a cache.
+    /// The final response if no request was sent for it, such as one from a cache.
     private(set) var response: RecordedResponse?
     /// The messages of a WebSocket; `nil` for any other exchange.
     private(set) var messages: RecordedMessages?
@@ -61,7 +61,7 @@ struct RecordedExchange: Sendable {
         request = exchange.request.map { ($0.method.rawValue, $0.url?.absoluteString ?? "") }
     }
 
-    /// The number of bytes that bodies, messages, header fields and URLs occupy, approximately.
+    /// The approximate number of bytes of all bodies, messages, header fields and URLs.
     var size: Int {
         let own = 512 + explanation.utf8.count + events.count * 128 + (messages?.size ?? 0)
         return attempts.reduce(own + (response?.size ?? 0)) { $0 + $1.size }
@@ -70,9 +70,11 @@ struct RecordedExchange: Sendable {
     /// The status of the last response.
     var status: Int? { lastResponse?.head.status }
 
-    /// The response of the last attempt, or that of a cache.
+    /// The response of the last attempt, or the response from a cache.
     var lastResponse: RecordedResponse? { response ?? attempts.last?.response }
 
+    /// Applies a change within the limits.
+    ///
     /// - Parameter limit: The maximum number of bytes of a body, and of all messages, to retain.
     mutating func apply(_ change: RecordedChange, at time: Duration, limit: Int) {
         switch change {
@@ -107,13 +109,13 @@ struct RecordedExchange: Sendable {
             self.failure = failure
             source = response?.source
             (self.timeline, self.explanation) = (timeline, explanation)
-            // The response of a cache can follow a failed attempt.
+            // A response from a cache can follow a failed attempt.
             if attempts.isEmpty || failure == nil && attempts.last?.failure != nil { self.response = response }
             if isStreamed { changeLastAttempt { $0.response?.isStreamed = true } }
         }
     }
 
-    /// Adds an event that follows the end of the exchange to its result and explanation.
+    /// Updates the result and the explanation with an event that follows the end of the exchange.
     private mutating func addToEnd(_ event: Timeline.Event, _ failure: RecordedFailure?, at time: Duration) {
         guard phase != .active else { return }
         if event.kind == .body, phase == .streaming {

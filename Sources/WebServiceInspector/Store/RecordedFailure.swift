@@ -8,8 +8,8 @@ import FoundationNetworking
 /// The failure of an exchange or of one of its parts.
 enum RecordedFailure: Sendable {
     case cancelled
-    /// The description and those of the underlying errors, the direct cause first. They may contain
-    /// values of the request.
+    /// The description, and the descriptions of the underlying errors, the direct cause first. They
+    /// may contain values of the request.
     case error(String, causes: [String])
 
     /// The maximum number of underlying errors to retain.
@@ -57,9 +57,9 @@ enum RecordedFailure: Sendable {
         }
     }
 
-    /// Returns the name and the number of the code, and the description of the session.
+    /// Returns the name and the number of the code, and the description that the session provides.
     ///
-    /// Other details of the error contain the URL.
+    /// Other details of the error are omitted, because they contain the URL.
     private static func text(of error: URLError) -> String {
         let name = names[error.code].map { " \($0)" } ?? ""
         let description = error.userInfo[NSLocalizedDescriptionKey] as? String

@@ -3,7 +3,7 @@ import WebServiceCore
 import WebSocketCodec
 
 extension Cassette {
-    /// A message of a WebSocket connection, or the Close frame of an end.
+    /// A message of a WebSocket connection, or the Close frame of an endpoint.
     struct Frame: Codable, Sendable {
         enum Endpoint: String, Codable, Sendable {
             case client, server
@@ -17,8 +17,8 @@ extension Cassette {
         /// A binary message.
         var base64: Data?
 
-        /// The code of a Close frame without a code, which cannot be sent (RFC 6455, section
-        /// 7.4.1).
+        /// The value that represents a Close frame without a code. It cannot be sent (RFC 6455,
+        /// section 7.4.1).
         static let noCode: UInt16 = 1005
     }
 }
@@ -35,7 +35,8 @@ extension Cassette.Frame {
         }
     }
 
-    /// The content; `nil` if a damaged file or a closure contains an invalid one.
+    /// The content; `nil` if it is invalid, which a damaged file or a `willRecord` closure can
+    /// cause.
     var content: CassetteSession.Exchange.Message.Content? {
         switch (close, text, base64) {
         case (nil, let text?, nil): return .message(.text(text))
@@ -55,7 +56,7 @@ extension Cassette.Frame {
 }
 
 extension WebSocketClosure {
-    /// The closure with the part of the reason that a Close frame can contain.
+    /// The closure with a reason that is truncated to the length that a Close frame allows.
     var shortened: WebSocketClosure {
         var (closure, bytes) = (self, Self.maximumReasonLength)
         closure.reason = String(
@@ -72,7 +73,8 @@ extension WebSocketMessage {
 }
 
 extension Cassette.Message {
-    /// A message in the form of a body, whose secrets are recognized by its type.
+    /// Creates a message in the form of a body, whose media type determines how secrets are
+    /// recognized.
     init(_ message: WebSocketMessage) {
         let isText = message.isText || Self.text(of: message.bytes) != nil
         set(isText ? ["Content-Type": "text/plain"] : [:], message.bytes)

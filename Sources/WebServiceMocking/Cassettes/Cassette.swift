@@ -15,9 +15,9 @@ struct Cassette: Codable, Sendable {
         var request: Message
         /// The response, or the part of it that was received; `nil` if there was no head.
         var response: Message?
-        /// The code of the `URLError`; `nil` if the response is complete.
+        /// The code of the `URLError` of the exchange; `nil` if the response is complete.
         var error: Int?
-        /// The conversation after a handshake that was accepted; otherwise `nil`.
+        /// The messages after an accepted WebSocket handshake; otherwise `nil`.
         var messages: [Frame]?
     }
 
@@ -36,8 +36,8 @@ struct Cassette: Codable, Sendable {
         var text: String?
         /// The bytes of a binary body.
         var base64: Data?
-        /// The length that the head announced, or -1 if it was unknown; `nil` if it is that of the
-        /// body.
+        /// The length that the head specified, or -1 if it was unknown; `nil` if it equals the
+        /// length of the body.
         var length: Int64?
         /// The trailer fields, in the form of ``headers``.
         var trailers: [String]?
@@ -93,7 +93,8 @@ struct Cassette: Codable, Sendable {
 
     private static let currentVersion = 3
 
-    /// 2 without handshakes, which earlier versions of the library do not read.
+    /// The version of the format. A cassette without handshakes has version 2, so that earlier
+    /// versions of the library can read it.
     var version = currentVersion
     var exchanges: [Exchange] = []
 
@@ -109,7 +110,7 @@ struct Cassette: Codable, Sendable {
                 .cassette, "the cassette \(name) cannot be read; check its permissions", underlying: error)
         }
         do {
-            // Before the rest, because a newer version can have another shape.
+            // The version is decoded first, because a newer version can have a different structure.
             let version = try JSON.decode(Version.self, from: data).version
             guard (1...Self.currentVersion).contains(version) else {
                 throw WebServiceError(
@@ -137,12 +138,12 @@ struct Cassette: Codable, Sendable {
         if exchanges.allSatisfy({ $0.request.upgrade == nil }) { version = 2 }
     }
 
-    /// Writes the file atomically, and its folder if it does not exist.
+    /// Writes the file atomically, and creates its folder if it does not exist.
     ///
     /// - Parameter known: The content of the file that may be replaced; `nil` if it did not exist.
     /// - Returns: The new content.
-    /// - Throws: `WebServiceError` with the code `cassette`, for example if the file has other
-    ///   content.
+    /// - Throws: `WebServiceError` with the code `cassette`, for example if the file no longer has
+    ///   the known content.
     func write(to file: URL, replacing known: Data?) throws -> Data {
         let name = file.lastPathComponent
         let folder = file.deletingLastPathComponent()
@@ -189,11 +190,11 @@ extension Cassette.Exchange {
 }
 
 extension WebServiceError.Code {
-    /// A cassette that cannot be read or written, or whose recording was not replayed completely.
+    /// A cassette that cannot be read or written, or that was not replayed completely.
     public static let cassette = WebServiceError.Code("cassette")
     /// A request that matches no exchange of a cassette.
     public static let cassetteMismatch = WebServiceError.Code("cassetteMismatch")
-    /// A recording that is not written, because it contains a value that looks like a secret, or a
+    /// A recording that is not written, because it contains a value that looks like a secret or a
     /// body in which secrets cannot be recognized.
     public static let cassetteSecret = WebServiceError.Code("cassetteSecret")
 }

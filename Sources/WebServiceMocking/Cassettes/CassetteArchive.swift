@@ -22,7 +22,8 @@ struct CassetteArchive: Decodable {
         let content: Content?
 
         var fields: Headers {
-            // Browsers join repeated fields by line feeds, and add those of HTTP/2 with a colon.
+            // Browsers join repeated fields with line feeds, and include the HTTP/2 pseudo-header
+            // fields, whose names begin with a colon.
             Headers(
                 (headers ?? []).filter { !$0.name.hasPrefix(":") }.flatMap { field in
                     field.value.split(separator: "\n", omittingEmptySubsequences: false).map {
@@ -86,14 +87,14 @@ struct CassetteArchive: Decodable {
 extension CassetteArchive.Entry {
     /// Returns the request, or `nil` if it is not an HTTP request.
     ///
-    /// - Throws: A description of what is missing.
+    /// - Throws: A description of the missing or invalid part.
     func received() throws(CassetteArchive.Damage) -> ReceivedRequest? {
         guard let method = request.method, let url = request.url else { throw .init("has no method or URL") }
         guard ASCII.isToken(method.utf8) else { throw .init("has an invalid method") }
         let scheme = url.prefix { $0 != ":" }.asciiLowercased()
         guard scheme == "http" || scheme == "https" else { return nil }
         var fields = request.fields
-        // A session adds them after the cassette.
+        // Sessions add these fields after the cassette records a request, so they are removed.
         for name in ["Host", "Content-Length", "Connection", "Transfer-Encoding"] { fields.remove(Headers.Name(name)) }
         let (origin, target) = url.originAndTarget
         let head = RequestHead(method: Request.Method(rawValue: method), target: target, headers: fields)
@@ -111,13 +112,13 @@ extension CassetteArchive.Entry {
         return try content.data()
     }
 
-    /// The response; `nil` if there was none.
+    /// Returns the response; `nil` if there was none.
     ///
-    /// - Throws: A description of what is missing.
+    /// - Throws: A description of the missing or invalid part.
     func received(url: String) throws(CassetteArchive.Damage) -> CassetteRecorder.Result.Response? {
         guard let status = response.status, status != 0 else { return nil }
         var fields = response.fields
-        // The body of an archive is decoded.
+        // The bodies of an archive are decoded.
         let isEncoded = fields["Content-Encoding"] != nil
         for name in ["Content-Encoding", "Transfer-Encoding"] { fields.remove(Headers.Name(name)) }
         if isEncoded { fields.remove(.contentLength) }

@@ -1,6 +1,6 @@
 import WebServiceCore
 
-/// A sent message in the form in which it is compared: without secrets.
+/// A sent message in the form in which it is compared, without secrets.
 struct CassetteMessage {
     private let isText: Bool
     /// The message as the body of a request.
@@ -22,7 +22,7 @@ struct CassetteMessage {
 }
 
 extension CassetteMessage: CustomStringConvertible {
-    /// The size and the kind of the message, and its start if it is text.
+    /// The size and the kind of the message, and the beginning of a text.
     var description: String {
         let bytes = body.request.body
         let start = Cassette.Message.text(of: bytes).map { " that begin with \(Excerpt.text($0).debugDescription)" }

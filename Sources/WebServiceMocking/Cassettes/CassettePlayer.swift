@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// The exchanges of a cassette and which of them have been replayed.
+/// The exchanges of a cassette, and a record of those that have been replayed.
 final class CassettePlayer: Sendable {
     private let name: String
     let exchanges: [Cassette.Exchange]
@@ -43,11 +43,11 @@ final class CassettePlayer: Sendable {
         throw WebServiceError(.cassetteMismatch, explanation(for: request, matching))
     }
 
-    /// Returns the exchange of a request and marks it as replayed; `nil` if the request is a new
-    /// one.
+    /// Returns the exchange of a request and marks it as replayed; `nil` if the request was not
+    /// recorded.
     ///
-    /// - Throws: `WebServiceError` with the code `cassetteMismatch` if exchanges that precede a new
-    ///   one in the order were not replayed.
+    /// - Throws: `WebServiceError` with the code `cassetteMismatch` if the order requires other
+    ///   exchanges to be replayed before a new one.
     func exchange(ifRecorded message: Cassette.Message) throws -> Cassette.Exchange? {
         let request = compare(message)
         let matching = places(of: request)
@@ -76,8 +76,8 @@ final class CassettePlayer: Sendable {
         }.map { exchanges[$0] }
     }
 
-    /// Returns a description of the request that `order` expects, or of the most similar one, with
-    /// the differences.
+    /// Returns a description of the request that `order` expects, or of the most similar one, and
+    /// its differences.
     private func explanation(for request: CassetteRequest, _ matching: [Int]) -> String {
         let used = used.withLock { $0 }
         let next = order == .inOrder ? used.count : nil
@@ -100,11 +100,12 @@ final class CassettePlayer: Sendable {
     /// The error of the first message that differed from the recorded one; `nil` if there is none.
     var failure: WebServiceError? { failures.withLock { $0.first } }
 
-    /// Returns the error of a connection that has sent another message than the recorded one.
+    /// Returns the error of a connection whose client has sent a message that differs from the
+    /// recorded one.
     ///
     /// - Parameters:
     ///   - expected: The recorded message; `nil` if there is none.
-    ///   - number: The number of the message among those that were sent.
+    ///   - number: The number of the message among those that the client has sent.
     /// - Returns: `nil` if the messages are equal.
     func mismatch(
         _ expected: WebSocketMessage?, sent: WebSocketMessage, number: Int, in exchange: Cassette.Exchange

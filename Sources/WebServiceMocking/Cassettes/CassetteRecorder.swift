@@ -17,13 +17,13 @@ final class CassetteRecorder: Sendable {
         /// The part of a response that was received.
         struct Response: Sendable {
             let head: ResponseHead
-            /// The length that the head announced; `nil` if it is unknown.
+            /// The length that the head specified; `nil` if it is unknown.
             var length: Int64?
             var body = Data()
             var trailers = Headers()
-            /// The error with which the response broke off.
+            /// The error that interrupted the response; `nil` if the response is complete.
             var error: URLError?
-            /// The conversation after a handshake that was accepted.
+            /// The messages after an accepted WebSocket handshake.
             var messages: [CassetteSession.Exchange.Message]?
         }
     }
@@ -31,7 +31,8 @@ final class CassetteRecorder: Sendable {
     private struct Entry: Sendable {
         let request: @Sendable () throws -> ReceivedRequest
         var upgrade: String?
-        /// Evaluated when the file is written, because a conversation may continue until then.
+        /// Returns the result. Called when the file is written, because a conversation may continue
+        /// until then.
         var result: (@Sendable () -> Result?)?
     }
 
@@ -40,7 +41,7 @@ final class CassetteRecorder: Sendable {
     /// Adds a request.
     ///
     /// - Parameter upgrade: The protocol of a handshake; `nil` for HTTP.
-    /// - Returns: Its number.
+    /// - Returns: The number of the request.
     func begin(_ request: SentRequest, upgrade: String? = nil) -> Int {
         entries.withLock { entries in
             entries.append(Entry(request: { try request.readingBody().received }, upgrade: upgrade))
@@ -73,7 +74,7 @@ final class CassetteRecorder: Sendable {
     ///   - previous: The exchanges of the file before them.
     ///   - allowed: Values that look like tokens but are not secret.
     ///   - change: Returns the exchange to record in place of a redacted one, or `nil` for none.
-    /// - Throws: The error of a request body that cannot be read, and of `change`;
+    /// - Throws: The error of a request body that cannot be read, the errors of `change`, and
     ///   `WebServiceError` with the code `cassetteSecret`.
     func exchanges(
         _ redactor: CassetteRedactor, after previous: [Cassette.Exchange], allowed: Set<String>,
@@ -123,7 +124,7 @@ final class CassetteRecorder: Sendable {
         case .response(let response):
             var message = Cassette.Message(status: response.head.status)
             var headers = response.head.headers
-            // A replay adds the one for the key of its request.
+            // A replay adds the field for the key of its own request.
             if response.messages != nil { headers.remove("Sec-WebSocket-Accept") }
             let (fields, body) = try redactor.redact(headers, response.body, "the response body of \(place)")
             message.set(fields, body)
@@ -140,7 +141,7 @@ final class CassetteRecorder: Sendable {
 }
 
 extension ReceivedRequest {
-    /// The request as it is stored, with its secrets redacted if there is a redactor.
+    /// Returns the request as it is stored, with its secrets redacted if there is a redactor.
     ///
     /// - Parameter place: The name of the body in errors.
     func message(_ redactor: CassetteRedactor?, _ place: String = "") throws -> Cassette.Message {
@@ -178,7 +179,8 @@ final class RecordingReceiver: BodyReceiver {
 
     func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand {
         guard !isEncoded.withLock({ $0 }) else { return try receiver.didReceive(bytes) }
-        // Before the receiver has the bytes, because its reader may then end the stream.
+        // The bytes are recorded before they are delivered, because the reader may then end the
+        // stream.
         append(bytes)
         var isTaken = false
         defer { if !isTaken { state.withLock { $0?.body.count -= bytes.count } } }
@@ -202,8 +204,10 @@ final class RecordingReceiver: BodyReceiver {
         receiver.didComplete(result, metrics: metrics)
     }
 
-    /// Records the part of a response that was received. Called when the reader has ended the
-    /// stream, because the session may complete the request later than the test.
+    /// Records the received part of a response.
+    ///
+    /// Called when the reader has ended the stream, because the session may complete the request
+    /// only after the end of the test.
     func didCancel() {
         if let response = state.withLock({ $0 }) { recordEnd(of: response) }
     }
@@ -211,7 +215,7 @@ final class RecordingReceiver: BodyReceiver {
     private func recordEnd(of response: CassetteRecorder.Result.Response, _ trailers: Headers = [:]) {
         var response = response
         response.trailers = trailers
-        // That of decoded bytes is another one.
+        // The specified length is that of the encoded bytes, but decoded bytes are recorded.
         if response.length != nil { response.length = Int64(response.body.count) }
         record(.response(response))
     }

@@ -2,7 +2,7 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// Replaces the secrets of exchanges with placeholders that are equal for equal secrets.
+/// Replaces the secrets of exchanges with placeholders. Equal secrets have equal placeholders.
 ///
 /// A placeholder consists of characters that are valid in URLs, forms, cookies, JSON and XML.
 final class CassetteRedactor: Sendable {
@@ -19,7 +19,7 @@ final class CassetteRedactor: Sendable {
     private let values: [String]
 
     private let recordsUnsearchedBodies: Bool
-    /// The greatest number of a placeholder in the file before the recording.
+    /// The greatest placeholder number in the file before the recording.
     private let offset: Int
 
     /// - Parameter file: The content of the file to which exchanges are added; `nil` if there is
@@ -65,7 +65,7 @@ final class CassetteRedactor: Sendable {
         return message
     }
 
-    /// Replaces the secret values of the query. User information and the fragment are removed.
+    /// Replaces the secret values of a URL's query, and removes user information and the fragment.
     func url(_ url: String) -> String {
         replacingValues(in: numbered.url(url))
     }
@@ -101,8 +101,8 @@ final class CassetteRedactor: Sendable {
         return String(validating: body, as: UTF8.self).map { Data(replacingValues(in: $0).utf8) } ?? body
     }
 
-    /// Redacts the value of `name=value`. Without `=`, the whole is the value of a cookie without a
-    /// name (RFC 6265bis, section 5.7).
+    /// Redacts the value of `name=value`. Without `=`, the whole string is the value of a cookie
+    /// without a name (RFC 6265bis, section 5.7).
     private func pair(_ pair: Substring) -> String {
         let name = pair.prefix { $0 != "=" }
         guard name.endIndex < pair.endIndex else { return placeholder(for: String(pair)) }
@@ -116,7 +116,7 @@ final class CassetteRedactor: Sendable {
         if value[..<space].asciiLowercased() == "basic", let pair = Data(base64Encoded: credentials),
             let colon = pair.firstIndex(of: UInt8(ascii: ":"))
         {
-            // The password must not appear elsewhere either.
+            // The password is a secret of its own, which must not appear elsewhere.
             _ = placeholder(for: String(decoding: pair[(colon + 1)...], as: UTF8.self))
         }
         return value[...space] + placeholder(for: credentials)

@@ -4,7 +4,7 @@ import WebServiceDiagnostics
 
 /// A request in the form in which it is compared with those of a cassette: without secrets.
 struct CassetteRequest {
-    /// The compared parts apart from the body. Parts that are not compared are empty.
+    /// The compared parts of a request, except the body. Parts that are not compared are empty.
     struct Target: Hashable {
         var method = ""
         /// The URL without its query, or its path.
@@ -27,10 +27,10 @@ struct CassetteRequest {
     private var comparesBody = false
 
     /// - Parameters:
-    ///   - message: The request. Its secrets may have been redacted before.
+    ///   - message: The request. Its secrets may already be redacted.
     ///   - redaction: Its placeholder replaces all secrets.
     ///   - values: Further secrets.
-    ///   - criteria: What is compared.
+    ///   - criteria: The parts of a request that are compared.
     init(
         _ message: Cassette.Message, _ redaction: Redaction, values: [String],
         criteria: [CassetteSession.Criterion] = [.method, .url, .query, .body]
@@ -111,7 +111,7 @@ struct CassetteRequest {
         if let difference = JSONDifference.first(json, other) {
             return "\(Self.place(difference)): expected \(difference.expected), received \(difference.received)"
         }
-        // The other direction finds further names.
+        // The comparison in the other direction finds additional names.
         return JSONDifference.first(other, json).map {
             "\(Self.place($0)): expected \($0.received), received \($0.expected)"
         }

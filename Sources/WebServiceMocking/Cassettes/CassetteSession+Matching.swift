@@ -2,29 +2,31 @@ public import Foundation
 public import WebServiceCore
 
 extension CassetteSession {
-    /// A part of a request that has to be equal to that of a recorded one.
+    /// A part of a request that must be equal to that of a recorded one.
     ///
-    /// Secrets are not compared: they are replaced with a placeholder in both requests.
+    /// Secrets are not compared, because a placeholder replaces them in both requests.
     public enum Criterion: Sendable {
         /// The method.
         case method
         /// The URL without its query: scheme, host, port and path.
         case url
-        /// The path, for requests to a server with another host or port.
+        /// The path only, for requests to a server with a different host or port.
         case path
         /// The items of the query, in order.
         case query
-        /// The body, and each message that is sent over a WebSocket connection, apart from the
-        /// member order and spacing of JSON and multipart boundaries.
+        /// The body, and each message that the client sends over a WebSocket connection. The order
+        /// of members and the spacing of JSON, and the boundaries of multipart bodies, are not
+        /// compared.
         case body
         /// The values of a header field, in order.
         case header(Headers.Name)
-        /// A closure that returns whether a recorded and a received request match. Called in the
-        /// background for the exchanges that meet all other criteria.
+        /// A closure that returns whether a recorded and a received request match.
+        ///
+        /// Called on a background thread, for exchanges that meet all other criteria.
         case custom(@Sendable (_ recorded: ReceivedRequest, _ received: ReceivedRequest) -> Bool)
     }
 
-    /// An exchange that is going to be recorded.
+    /// An exchange that is about to be recorded.
     public struct Exchange: Sendable {
         /// The method of the request.
         public var method: Request.Method
@@ -42,21 +44,21 @@ extension CassetteSession {
         public var responseBody: Data
         /// The error of the request; `nil` if the response is complete.
         public let error: URLError.Code?
-        /// The conversation of a WebSocket connection, in order; otherwise empty.
+        /// The messages of a WebSocket connection, in order; empty for other exchanges.
         public var messages: [Message]
 
-        /// A message of a WebSocket connection, or the Close frame of an end.
+        /// A message of a WebSocket connection, or the Close frame of an endpoint.
         public struct Message: Sendable, Hashable {
-            /// What a ``Message`` contains.
+            /// The content of a ``Message``.
             public enum Content: Sendable, Hashable {
                 /// Text or data.
                 case message(WebSocketMessage)
-                /// The code and the reason with which an end closes the connection; `nil` without a
-                /// code.
+                /// The code and the reason with which an endpoint closes the connection; `nil`
+                /// without a code.
                 case close(WebSocketClosure?)
             }
 
-            /// A Boolean value that indicates whether the message is one of the server.
+            /// A Boolean value that indicates whether the server sent the message.
             public let isReceived: Bool
             /// The message, or the code and the reason.
             public var content: Content
@@ -77,7 +79,8 @@ extension CassetteSession.Exchange {
         messages = exchange.messages?.compactMap(\.message) ?? []
     }
 
-    /// Returns the stored form. Its length and trailer fields are those of the original exchange.
+    /// Returns the stored form of the exchange. The length and the trailer fields are those of the
+    /// original.
     func stored(insteadOf original: Cassette.Exchange) -> Cassette.Exchange {
         var stored = original
         stored.request.method = method.rawValue

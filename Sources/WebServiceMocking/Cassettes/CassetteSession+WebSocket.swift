@@ -2,14 +2,14 @@ import Foundation
 package import WebServiceCore
 
 extension CassetteSession: ConnectingSession {
-    /// Those of the session that sends the requests; none in a replay.
+    /// The default header fields of the session that sends the requests; none in a replay.
     package var defaultHeaders: Headers {
         if case .replaying = role { return [:] }
         return (session as? any ConnectingSession)?.defaultHeaders ?? [:]
     }
 
-    /// Opens a connection in memory, over which a recorded conversation is replayed, or one of the
-    /// session that sends the requests, which is recorded.
+    /// Opens a connection in memory that replays a recorded conversation, or opens and records a
+    /// connection of the session that sends the requests.
     package func connect(_ request: EncodedRequest) async throws -> any ByteConnection {
         switch role {
         case .forwarding: return try await connectingSession(for: request).connect(request)
@@ -22,7 +22,7 @@ extension CassetteSession: ConnectingSession {
         }
     }
 
-    /// The request of a handshake, without the fields that the handshake adds.
+    /// Returns the request of a handshake, without the fields that the handshake adds.
     private static func handshake(_ request: EncodedRequest) throws -> Cassette.Message {
         var message = try Self.message(request)
         message.upgrade = Cassette.Message.webSocket

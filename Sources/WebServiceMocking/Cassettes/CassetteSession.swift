@@ -6,7 +6,7 @@ public import WebServiceDiagnostics
 import FoundationNetworking
 #endif
 
-/// A session that records real exchanges in a file and replays them without a network.
+/// A session that records real exchanges in a file, and replays them without a network.
 ///
 /// ```swift
 /// let cassette = try CassetteSession(file: file, mode: .once)
@@ -14,28 +14,28 @@ import FoundationNetworking
 /// let brewers = try await client.brewers(in: "vermont")
 /// try cassette.finish()
 /// ```
-/// The file is JSON with sorted names: for each exchange the method and the URL, the header fields
-/// in order, bodies as text where they are text, and the status or the code of the `URLError`. It
-/// contains neither the date of the recording nor durations.
+/// The file is JSON with sorted names. For each exchange, it contains the method, the URL, the
+/// header fields in order, the bodies, as text if they are text, and the status or the code of the
+/// `URLError`. It contains neither the date of the recording nor durations.
 ///
-/// Before it is written, the secrets that the redaction describes are replaced in header fields,
-/// cookies, queries and bodies. Equal secrets have equal placeholders, such as `redacted-1`, so
-/// that a token of a response is recognized in later requests. A recording is not written if a
-/// redacted value occurs elsewhere in it, if it contains a value that looks like a token, or if it
-/// has a body in which secrets cannot be recognized, for example `application/octet-stream`.
-/// Images, sounds, videos and fonts are recorded without a search. Bodies without secrets are
+/// Before the file is written, the secrets that the redaction describes are replaced in header
+/// fields, cookies, queries and bodies. Equal secrets have equal placeholders, such as
+/// `redacted-1`, so that a token from a response is recognized in later requests. A recording is
+/// not written if a redacted value occurs elsewhere in it, if it contains a value that looks like a
+/// token, or if secrets in a body cannot be recognized, for example in `application/octet-stream`.
+/// Images, sounds, videos and fonts are not searched for secrets. Bodies without secrets are
 /// recorded and replayed byte for byte.
 ///
-/// A response that breaks off is replayed with its head and the bytes before its error. Trailer
-/// fields are replayed, and an unknown length remains unknown.
+/// An interrupted response is replayed with its head, the bytes that were received, and its error.
+/// Trailer fields are replayed, and an unknown length remains unknown.
 ///
-/// The conversation of a WebSocket connection is recorded after its handshake, and replayed in the
-/// same order (<doc:RecordingExchanges#WebSocket-connections>).
+/// The messages of a WebSocket connection are recorded and replayed in the same order
+/// (<doc:RecordingExchanges#WebSocket-connections>).
 ///
-/// A replayed request matches an exchange if its method, URL and body are equal, apart from
-/// secrets, the order and spacing of JSON, and the boundary of multipart bodies. Header fields are
-/// not compared, unless the parameter `matching` of the initializer names them. All members may be
-/// called from any thread.
+/// A request matches an exchange if the method, the URL and the body are equal. Secrets, the order
+/// and spacing of JSON, the boundaries of multipart bodies and header fields are not compared. The
+/// parameter `matching` of the initializer changes these criteria. All members may be called from
+/// any thread.
 public final class CassetteSession: StreamingSession {
     /// The use of a cassette file.
     public enum Mode: Sendable, Hashable {
@@ -55,14 +55,14 @@ public final class CassetteSession: StreamingSession {
     public enum Order: Sendable, Hashable {
         /// Each request replays the first matching exchange that was not replayed yet.
         case byMatch
-        /// Each request has to match the exchange after the one that was replayed last. Use it for
-        /// requests that are sent one after another.
+        /// Each request must match the exchange after the one that was replayed last. Use this
+        /// order for requests that are sent sequentially.
         case inOrder
     }
 
     enum Role {
         case replaying(CassettePlayer)
-        /// The player has the exchanges of the file to which others are added.
+        /// The player contains the existing exchanges of the file.
         case recording(CassetteRecorder, CassettePlayer?)
         case forwarding
     }
@@ -88,25 +88,26 @@ public final class CassetteSession: StreamingSession {
     ///   - session: The session that sends the requests of a recording. Defaults to
     ///     `FoundationSession.shared`.
     ///   - order: The order of a replay. Defaults to ``Order/byMatch``.
-    ///   - matching: The parts of a request that have to be equal to those of a recorded one.
-    ///     Defaults to the method, the URL, the query and the body.
+    ///   - matching: The parts of a request that must be equal to those of a recorded one. Defaults
+    ///     to the method, the URL, the query and the body.
     ///   - repeats: A Boolean value that indicates whether the last matching exchange is replayed
-    ///     again when all were replayed. It has no effect with ``Order/inOrder``. Defaults to
-    ///     `false`: a further request fails.
+    ///     again after all matching ones were replayed. Has no effect with ``Order/inOrder``.
+    ///     Defaults to `false`: a further request fails.
     ///   - redaction: The rules for secrets. Its placeholder is not used. Defaults to
     ///     `Redaction.standard`.
     ///   - secrets: Further values to redact wherever they occur. Defaults to none.
     ///   - allowed: Values that look like tokens but are not secret. Defaults to none.
-    ///   - recordsUnsearchedBodies: A Boolean value that indicates whether bodies are recorded in
-    ///     which secrets cannot be recognized. Defaults to `false`.
-    ///   - willRecord: Returns the exchange to record in place of an exchange, or `nil` to record
-    ///     none. Called by ``finish(allowsUnused:)`` after secrets are redacted and before the file
-    ///     is searched for secrets that remain. A changed request is compared as it was recorded,
-    ///     so exclude a changed part from the comparison with `matching`. Defaults to `nil`: all
-    ///     are recorded unchanged.
+    ///   - recordsUnsearchedBodies: A Boolean value that indicates whether bodies in which secrets
+    ///     cannot be recognized are recorded. Defaults to `false`: a recording with such a body is
+    ///     not written.
+    ///   - willRecord: Returns the exchange to record in place of an exchange, or `nil` to omit it.
+    ///     ``finish(allowsUnused:)`` calls it after secrets are redacted and before the recording
+    ///     is searched for remaining secrets. A replay compares a changed request as recorded, so
+    ///     exclude changed parts from the comparison with `matching`. Defaults to `nil`: all
+    ///     exchanges are recorded unchanged.
     ///   - clock: The clock of the service, if it is a test clock. Defaults to `nil`.
-    /// - Throws: `WebServiceError` with the code `cassette` if the file is to be replayed and
-    ///   cannot be read or is damaged.
+    /// - Throws: `WebServiceError` with the code `cassette` if a file to replay cannot be read or
+    ///   is damaged.
     public init(
         file: URL, mode: Mode = .once, session: any Session = FoundationSession.shared, order: Order = .byMatch,
         matching: [Criterion] = [.method, .url, .query, .body], repeats: Bool = false,
@@ -142,7 +143,7 @@ public final class CassetteSession: StreamingSession {
     /// A Boolean value that indicates whether exchanges are recorded.
     public var isRecording: Bool { if case .recording = role { true } else { false } }
 
-    /// `.mock` for a replay, otherwise the source of the session that sends the requests.
+    /// `.mock` for a replay; otherwise the response source of the session that sends the requests.
     public var responseSource: Response.Source {
         if case .replaying = role { .mock } else { session.responseSource }
     }
@@ -150,25 +151,25 @@ public final class CassetteSession: StreamingSession {
     /// Returns whether the session may add credentials to a request.
     public func addsCredentials(to url: URL) -> Bool { session.addsCredentials(to: url) }
 
-    /// Adds the exchanges of an HTTP archive (HAR 1.2), as browsers export it, to a recording.
+    /// Adds the exchanges of an HTTP archive (HAR 1.2), such as one that a browser exported, to a
+    /// recording.
     ///
     /// ```swift
     /// let cassette = try CassetteSession(file: file, mode: .record)
     /// try cassette.importArchive(archive) { $0.path.hasPrefix("/v1/") }
     /// try cassette.finish()
     /// ```
-    /// Secrets are redacted as in other recordings. Entries without a response and of other
-    /// protocols, such as WebSocket, are ignored. The bodies of an archive are decoded, so the
-    /// field `Content-Encoding` is removed. Exchanges that are equal to recorded ones are added as
-    /// well.
+    /// Secrets are redacted as in other recordings. Entries that have no response, or are of
+    /// another protocol, such as WebSocket, are ignored. The bodies in an archive are decoded, so
+    /// the field `Content-Encoding` is removed. Exchanges that equal recorded ones are also added.
     ///
     /// - Parameters:
-    ///   - archive: The file, with at most 128 MiB.
+    ///   - archive: The file, of at most 128 MiB.
     ///   - isIncluded: Returns whether a request is added. Defaults to all.
     /// - Returns: The number of exchanges that were added.
     /// - Throws: `WebServiceError` with the code `cassette` if the session does not record, or the
-    ///   file cannot be read, is too large, is damaged, or does not contain the body of a message.
-    ///   Nothing is added in case of an error.
+    ///   file cannot be read, is too large, is damaged, or lacks the body of a message; and the
+    ///   errors of `isIncluded`. After an error, nothing is added.
     @discardableResult
     public func importArchive(
         _ archive: URL, where isIncluded: (_ request: ReceivedRequest) throws -> Bool = { _ in true }
@@ -192,10 +193,11 @@ public final class CassetteSession: StreamingSession {
         return exchanges.count
     }
 
-    /// Writes a recording, or checks that a replay is complete.
+    /// Writes a recording, or verifies that a replay is complete.
     ///
-    /// Call it at the end of a test, when all requests have completed. A request without a result
-    /// is not written. The file is replaced atomically; if an error is thrown, it does not change.
+    /// Call this method at the end of a test, when all requests have completed. A request without a
+    /// result is not written. The file is replaced atomically, and does not change if an error is
+    /// thrown.
     ///
     /// - Parameter allowsUnused: A Boolean value that indicates whether exchanges that were not
     ///   replayed are allowed. Defaults to `false`.
@@ -230,7 +232,7 @@ public final class CassetteSession: StreamingSession {
 
     /// Creates a task that replays an exchange, or sends the request and records the exchange.
     ///
-    /// A stream that its reader ends early is recorded as far as it was read.
+    /// If the reader ends a stream early, the bytes that were read are recorded.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         switch role {
         case .forwarding: return send(request, to: receiver)

@@ -5,7 +5,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// A data task that replays an exchange, in the background and after `resume()`.
+/// A data task that replays an exchange on a background thread after `resume()`.
 final class CassetteReplayTask: DataTask {
     private let phase = Mutex(TaskPhase.suspended(()))
     private let delivery: BodyDelivery
@@ -32,7 +32,7 @@ final class CassetteReplayTask: DataTask {
 
     func suspend() {}
 
-    /// The delivery completes with `URLError.cancelled` (``DeliveringTask``).
+    /// Cancels the replay. The delivery completes with `URLError.cancelled` (``DeliveringTask``).
     func cancel() { _ = phase.withLock { $0.complete() } }
 
     private func replay(_ exchange: Cassette.Exchange) {
@@ -53,7 +53,8 @@ final class CassetteReplayTask: DataTask {
     }
 }
 
-/// A task that selects the task that executes its request, in the background and after `resume()`.
+/// A task that, after `resume()`, selects another task to execute its request, on a background
+/// thread.
 final class CassetteChoiceTask: StreamTask {
     private enum Phase {
         case suspended
@@ -68,7 +69,7 @@ final class CassetteChoiceTask: StreamTask {
     private let select: @Sendable () -> any StreamTask
 
     /// - Parameters:
-    ///   - cancelled: The task that is cancelled if this one is cancelled before the selection.
+    ///   - cancelled: The task to cancel if this one is cancelled before the selection.
     ///   - select: Returns a task that was not resumed.
     init(_ clock: TaskClock, cancelled: any StreamTask, select: @escaping @Sendable () -> any StreamTask) {
         self.clock = clock

@@ -2,7 +2,7 @@ import Foundation
 import WebServiceCore
 import WebSocketCodec
 
-/// A connection that passes everything on, and records the handshake and the messages.
+/// A connection that forwards all bytes, and records the handshake and the messages.
 final class RecordingConnection: ByteConnection {
     private let connection: any ByteConnection
     private let recording: ConversationRecording
@@ -35,11 +35,11 @@ final class RecordingConnection: ByteConnection {
     func close() { connection.close() }
 }
 
-/// What was sent and received over a connection.
+/// A record of the messages that were sent and received over a connection.
 ///
-/// Two state machines read the frames of both directions. Their output is not used. A message is
-/// recorded before it is sent, and a received one before the client has it, so the order is one in
-/// which each message is preceded by those that have caused it.
+/// Two state machines, whose output is not used, parse the frames of both directions. A message is
+/// recorded before it is sent or delivered to the client, so each message follows those that have
+/// caused it.
 final class ConversationRecording: Sendable {
     static let maximumMessageCount = 10_000
     static let maximumByteCount = 16 << 20
@@ -88,9 +88,9 @@ final class ConversationRecording: Sendable {
         }
     }
 
-    /// Returns the bytes to send instead. The first ones are those of the request.
+    /// Returns the bytes to send in place of others. The first bytes are those of the request.
     ///
-    /// A recording offers no extensions, because messages are recorded without a compression.
+    /// A recording offers no extensions, because messages are recorded without compression.
     func willSend(_ bytes: Data) -> Data {
         state.withLock { state -> Data in
             guard state.key == nil else {
@@ -174,12 +174,12 @@ extension ConversationRecording.State {
 
     /// Records the end of the received bytes.
     fileprivate mutating func finish() {
-        // The end of the connection can be that of a body.
+        // The end of the connection can be the end of a body.
         do { if try parser.finish() != nil { isComplete = true } } catch { return end(error) }
         end(URLError(.networkConnectionLost))
     }
 
-    /// Records an error, unless the connection may end or the client has ended it.
+    /// Records an error, unless the connection was allowed to end or the client has ended it.
     fileprivate mutating func end(_ reason: any Error) {
         guard !isComplete, let reason = reason as? URLError, reason.code != .cancelled else { return }
         isComplete = true

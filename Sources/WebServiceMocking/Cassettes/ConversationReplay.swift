@@ -4,8 +4,8 @@ import WebSocketCodec
 
 /// The server's end of a connection that replays a recorded exchange.
 ///
-/// One state machine reads the frames of the client, and another one writes those of the server,
-/// because the recorded Close frame replaces the response of the first one.
+/// One state machine parses the frames of the client. Another one creates those of the server,
+/// because the recorded Close frame replaces the one with which the first would respond.
 struct ConversationReplay: ~Copyable {
     private let exchange: Cassette.Exchange
     private let messages: [CassetteSession.Exchange.Message]
@@ -24,7 +24,7 @@ struct ConversationReplay: ~Copyable {
         messages = exchange.messages?.compactMap(\.message) ?? []
     }
 
-    /// Replays the exchange until an end closes the connection.
+    /// Replays the exchange until either endpoint closes the connection.
     ///
     /// - Throws: The error with which the connection ends.
     mutating func run() async throws {
@@ -61,7 +61,7 @@ struct ConversationReplay: ~Copyable {
         }
         if status != 101 {
             fields.remove("Transfer-Encoding")
-            // A response that broke off is shorter than announced.
+            // An interrupted response is shorter than its head specifies.
             fields[.contentLength] = String(response.body.count + (exchange.error == nil ? 0 : 1))
         }
         var head = "HTTP/1.1 \(status) \r\n"
@@ -79,7 +79,8 @@ struct ConversationReplay: ~Copyable {
                 try await flush()
             case (.close(let closure), true):
                 try await close(closure)
-                // The client responds, after the messages that it has sent in the meantime.
+                // The client responds with a Close frame, after the messages that it has sent in
+                // the meantime.
                 while let event = try await next() { if case .closed = event { return } }
                 return
             case (.message(let message), false): guard try await expect(message) else { return }
@@ -92,7 +93,7 @@ struct ConversationReplay: ~Copyable {
 
     /// Waits for a message of the client, or for its Close frame if none is expected.
     ///
-    /// - Returns: Whether the client continues. It may leave a conversation early.
+    /// - Returns: Whether the client continues. A client may end a conversation early.
     private mutating func expect(_ expected: WebSocketMessage?) async throws -> Bool {
         switch try await next() {
         case .message(let message)?:
@@ -108,7 +109,7 @@ struct ConversationReplay: ~Copyable {
         }
     }
 
-    /// Sends the recorded Close frame, or one with the code of the client.
+    /// Sends the recorded Close frame, or one with the client's code if none was recorded.
     private mutating func respond(to closure: WebSocketClosure?) async throws {
         for message in messages where message.isReceived {
             if case .close(let recorded) = message.content { return try await close(recorded) }
@@ -127,8 +128,8 @@ struct ConversationReplay: ~Copyable {
         while let bytes = writer.takeOutput() { try await connection.send(bytes) }
     }
 
-    /// Returns the next message or Close frame of the client, and responds to its pings; `nil` at
-    /// the end.
+    /// Returns the next message or Close frame of the client, or `nil` at the end. Responds to
+    /// pings.
     private mutating func next() async throws -> WebSocketEvent? {
         while true {
             if let event = events.popFirst() { return event }

@@ -3,7 +3,7 @@ import WebServiceCore
 
 /// Searches a redacted exchange for secrets that the redaction does not cover.
 struct SecretScan {
-    /// The values that were redacted elsewhere. Short ones are not searched for.
+    /// The values that were redacted elsewhere, except short ones.
     private let secrets: [[UInt8]]
     private let allowed: Set<String>
 
@@ -12,7 +12,7 @@ struct SecretScan {
     /// The minimum length of a string that looks like a token, in bytes.
     private static let minimumToken = 24
     private static let prefixes = ["AKIA", "eyJ", "ghp_", "github_pat_", "glpat-", "sk-", "sk_live_", "xoxb-", "xoxp-"]
-    /// Header fields with values that are random but not secret.
+    /// Header fields whose values are random but not secret.
     private static let randomFields: Set<String> = [
         "content-digest", "content-type", "etag", "if-match", "if-none-match", "if-range", "repr-digest",
         "sec-websocket-accept", "sec-websocket-key",
@@ -66,7 +66,7 @@ struct SecretScan {
         var text = text
         if let boundary { text = text.replacingOccurrences(of: boundary, with: " ") }
         if text.contains(";base64,") || text.contains("sha") {
-            // Images in URLs, and digests.
+            // Images in data URLs, and digests, are not secret.
             text.replace(
                 #/(?:data:(?:image|audio|video|font)\/[-+.a-z0-9]+;base64,|sha(?:256|384|512)-)[A-Za-z0-9+\/=_-]+/#,
                 with: " ")
@@ -90,8 +90,8 @@ struct SecretScan {
         }
     }
 
-    /// Returns whether a word has a well-known prefix of tokens, or is long and consists of upper
-    /// case and lower case letters and digits in an irregular sequence.
+    /// Returns whether a word looks like a token: it has a well-known prefix, or is long and
+    /// contains upper case letters, lower case letters and digits in an irregular sequence.
     private func isToken(_ word: Substring.UTF8View) -> Bool {
         guard word.count >= 16, let text = String(word), !allowed.contains(text) else { return false }
         if Self.prefixes.contains(where: text.hasPrefix) { return true }

@@ -1,7 +1,7 @@
 public import WebServiceCore
 
 extension PassiveTask {
-    /// Creates a task whose handlers a test clock waits for.
+    /// Creates a task for whose handlers a test clock waits.
     ///
     /// - Parameters:
     ///   - clock: The clock.
@@ -15,8 +15,8 @@ extension PassiveTask {
 extension CookieJar {
     /// Creates an empty jar whose cookies expire by a test clock.
     ///
-    /// Any other jar uses the clock of the service for the requests of a service, and the system
-    /// clock for `cookies` and for direct calls.
+    /// Any other jar uses the service's clock for the requests of a service, and the system clock
+    /// for `cookies` and direct calls.
     public convenience init(clock: TestClock) {
         self.init(timekeeper: clock)
     }

@@ -10,12 +10,12 @@ package import WebServiceCore
 /// let task = mock.service.GET("/slow").data().resume()
 /// await clock.advance(by: .seconds(20))
 /// ```
-/// A service with a test clock measures retry pauses, deadlines, the delays of mocks and of event
+/// A service uses the clock for retry pauses, deadlines, the delays of mocks and of event
 /// reconnection, rate limits, the age of stored and cached data, and the expiry of tokens and
-/// cookies with it. A ``MockSession`` with the clock measures its delays and timeouts with it. The
-/// timeouts of sessions that use a network are measured by the system clock.
+/// cookies. A ``MockSession`` uses it for delays and timeouts. The timeouts of sessions that use a
+/// network are measured by the system clock.
 ///
-/// It also conforms to `Clock` of the standard library, for custom code that waits.
+/// The type conforms to `Clock` of the standard library, for custom code that waits.
 ///
 /// Each clock advances independently of all others. All members may be called from any thread.
 public final class TestClock: Clock {
@@ -39,7 +39,7 @@ public final class TestClock: Clock {
         var random: UInt64
     }
 
-    /// The maximum number of times at which alarms fire at one instant.
+    /// The maximum number of times that alarms fire at one instant.
     private static let maximumRounds = 10_000
     /// The maximum duration of the work at one instant, by the system clock.
     private static let patience = Duration.seconds(30)
@@ -50,7 +50,7 @@ public final class TestClock: Clock {
     private let startDate: Date
     private let state: Mutex<State>
 
-    /// Creates a clock that stands still.
+    /// Creates a clock that does not advance automatically.
     ///
     /// - Parameters:
     ///   - date: The initial date. Defaults to January 1, 2026, 00:00 UTC.
@@ -80,34 +80,35 @@ public final class TestClock: Clock {
     /// let brewers = Task(executorPreference: clock.executor) { try await client.brewers() }
     /// await clock.advance(by: .seconds(20))
     /// ```
-    /// Its threads may block.
+    /// Swift tasks may block the executor's threads.
     public var executor: any TaskExecutor { progress }
 
-    /// Advances the clock and runs everything that is due until then, in the order of time.
+    /// Advances the clock, and runs everything that becomes due, in chronological order.
     ///
     /// The clock stops at each instant at which something is due, such as the end of a retry pause,
-    /// and proceeds when no work is in progress, so that what the work schedules runs at its own
-    /// instant. When this method returns, everything that the services and sessions with this clock
-    /// have started is complete, or waits:
+    /// and proceeds when no work is in progress, so that newly scheduled work runs at its own
+    /// instant. When this method returns, all work that services and sessions with this clock have
+    /// started is complete, or waits:
     /// - for the clock;
     /// - for bytes of a network connection, or for a storage or session that is not part of this
     ///   package;
     /// - for custom code that waits in turn, such as an interceptor that awaits a value.
     ///
     /// Handlers, observers, interceptors, stubs and storages count as a part of the task that calls
-    /// them, even while they block a thread, but not while the main actor or another actor with a
-    /// custom executor runs them asynchronously. Handlers on the main actor count.
+    /// them, even while they block a thread. Except for handlers on the main actor, they do not
+    /// count while the main actor, or another actor with a custom executor, runs them
+    /// asynchronously.
     ///
     /// Other Swift tasks do not count, unless they run on the clock's ``executor``: a `Task` or
     /// `async let` without it may not even have started when this method returns. A session without
     /// this clock does not count either. Await the result of such work after the call.
     ///
-    /// Call it from one Swift task at a time.
+    /// Call this method from one Swift task at a time.
     ///
     /// - Parameter duration: The duration. A negative duration counts as zero.
     /// - Returns: `false` if the clock has stopped before the end: because the Swift task was
-    ///   cancelled, the work at one instant has not ended within 30 seconds of real time, or
-    ///   something has scheduled itself 10,000 times at one instant.
+    ///   cancelled, the work at one instant has not ended within 30 seconds of real time, or work
+    ///   has been scheduled 10,000 times at one instant.
     @discardableResult
     public func advance(by duration: Duration) async -> Bool {
         let end = elapsed + max(duration, .zero)
@@ -135,7 +136,7 @@ public final class TestClock: Clock {
     /// Suspends the Swift task until the clock has advanced to an instant.
     ///
     /// - Parameters:
-    ///   - deadline: The instant; one that has passed does not suspend the task.
+    ///   - deadline: The instant. If it has passed, the task is not suspended.
     ///   - tolerance: Has no effect.
     /// - Throws: `CancellationError` as soon as the Swift task is cancelled.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {

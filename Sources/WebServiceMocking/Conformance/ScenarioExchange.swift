@@ -5,7 +5,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// A data task of a scenario that records the calls of its completion.
+/// A data task of a scenario that records each call of its completion.
 final class ScenarioExchange: Sendable {
     private struct State {
         var task: (any DataTask)?
@@ -54,7 +54,7 @@ final class ScenarioExchange: Sendable {
         await completions.wait(for: 1, limit: limit) ? state.withLock { $0.outcomes.first } : nil
     }
 
-    /// Cancels the task if it has not completed, and releases it.
+    /// Cancels the task if it is not complete, and releases it.
     func end() {
         let task = state.withLock { state in
             defer { state.task = nil }

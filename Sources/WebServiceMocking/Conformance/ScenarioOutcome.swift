@@ -65,7 +65,7 @@ enum ScenarioExpectation: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Returns the result of a session that has no connection.
+    /// Returns the corresponding result for a mock, which has no connection.
     func mockResult(headers: Headers) -> any MockableDataTaskResult {
         switch self {
         case .response(let status, let body):

@@ -36,7 +36,7 @@ struct ScenarioRequest: Sendable {
 /// The response to a request: bytes on a connection, or the result of a mock.
 struct ScenarioReply: Sendable {
     let response: MockResponse
-    /// The result of a mock. `nil` for the response itself.
+    /// The result of a mock; `nil` if it is the response.
     var mockResult: (any MockableDataTaskResult)?
 
     init(_ response: MockResponse, mock: (any MockableDataTaskResult)? = nil) {

@@ -5,7 +5,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// The environment of a scenario: the session under test, and the server or mock that responds.
+/// The environment of a scenario: the session under test, and the server or the mock that responds.
 final class ScenarioStage: Sendable {
     let scenario: String
     /// The base URL of all requests, without a trailing slash.
@@ -62,7 +62,7 @@ final class ScenarioStage: Sendable {
     /// The requests that have arrived, in order.
     var requests: [ScenarioRequest] { script.requests }
 
-    /// Returns the request with that number, counted from 1.
+    /// Returns the request with a number, counted from 1.
     ///
     /// - Throws: ``SessionScenario/Failure`` if it has not arrived.
     func arrived(_ number: Int) throws -> ScenarioRequest {
@@ -75,7 +75,7 @@ final class ScenarioStage: Sendable {
         Request(method, url: base + path)
     }
 
-    /// Creates a task for the request, encoded like a request of a service.
+    /// Creates a task for a request that is encoded like a request of a service.
     func begin(_ request: Request) throws -> ScenarioExchange {
         begin(encoded: try request.encode())
     }
@@ -101,13 +101,13 @@ final class ScenarioStage: Sendable {
         return outcome
     }
 
-    /// Waits until the request with that number has arrived.
+    /// Waits until the request with a number, counted from 1, has arrived.
     func arrival(_ number: Int) async throws {
         let hasCome = await script.arrivals.wait(for: number, limit: limit)
         try expect(hasCome, "request \(number) arrives", "\(script.arrivals.count) requests within \(limit)")
     }
 
-    /// Waits until the condition holds, up to the limit.
+    /// Waits until a condition holds, for at most the limit.
     func eventually(_ expected: String, _ isSo: () -> Bool) async throws {
         let end = ContinuousClock.now + limit
         while !isSo() {

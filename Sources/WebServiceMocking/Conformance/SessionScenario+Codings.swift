@@ -55,8 +55,8 @@ extension SessionScenario {
 
     /// Returns a gzip stream of zeros without its end (RFC 1951, section 3.2.6).
     ///
-    /// It consists of one zero byte and copies of the last byte, 258 at a time, each of which takes
-    /// 13 bits. The end is omitted, because the limit is exceeded before it.
+    /// The stream consists of one zero byte and copies of the last byte, 258 at a time. Each copy
+    /// takes 13 bits. The end is omitted, because the limit is exceeded earlier.
     ///
     /// - Parameter blocks: The number of blocks of 13 bytes, each of which expands to about 2,064
     ///   zeros.

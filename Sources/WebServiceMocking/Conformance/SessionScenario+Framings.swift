@@ -62,14 +62,14 @@ extension SessionScenario {
         }
     }
 
-    /// Returns a scenario of one response with these bytes and a valid response after it.
+    /// Returns a scenario of one response with the given bytes, and a valid response after it.
     static func raw(_ name: String, _ text: String, headers: Headers = [:], gives expected: ScenarioExpectation)
         -> SessionScenario
     {
         raw(name, Data(text.utf8), headers: headers, gives: expected)
     }
 
-    /// Returns a scenario of one response with these bytes and a valid response after it.
+    /// Returns a scenario of one response with the given bytes, and a valid response after it.
     ///
     /// - Parameter headers: Fields that the response must contain.
     static func raw(_ name: String, _ bytes: Data, headers: Headers = [:], gives expected: ScenarioExpectation)

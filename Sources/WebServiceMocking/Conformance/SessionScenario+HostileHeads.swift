@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// Heads that no correct server sends. An ambiguous head is an error (RFC 9112, section 6.3).
+/// Heads that a correct server never sends. An ambiguous head is an error (RFC 9112, section 6.3).
 extension SessionScenario {
     static let hostileHeads: [SessionScenario] = [
         length("two different Content-Length values are an error", "Content-Length: 3\r\nContent-Length: 2"),

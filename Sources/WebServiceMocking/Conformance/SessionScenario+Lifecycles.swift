@@ -72,7 +72,7 @@ extension SessionScenario {
             let exchange = try stage.begin(stage.request("/held"))
             exchange.resume()
             try await stage.arrival(1)
-            // This exchange gives the first bytes of the held response time to arrive.
+            // During this exchange, the first bytes of the held response can arrive.
             try stage.expect(.response(200, "next"), await stage.send(stage.request("/next")))
             let start = ContinuousClock.now
             exchange.cancel()

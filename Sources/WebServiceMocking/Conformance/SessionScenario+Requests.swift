@@ -89,7 +89,7 @@ extension SessionScenario {
         }
     }
 
-    /// Returns bytes of every value, with a period that is not a power of two.
+    /// Returns bytes of all values. The pattern repeats with a period that is not a power of two.
     static func bytes(_ count: Int) -> Data {
         let block = (0..<257).map { UInt8(truncatingIfNeeded: $0 &* 31) }
         var data = Data(capacity: count + block.count)

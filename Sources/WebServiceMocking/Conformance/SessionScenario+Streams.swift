@@ -152,7 +152,7 @@ extension SessionScenario {
         },
     ]
 
-    /// Returns three chunks, each of which waits for an event.
+    /// Returns a sequence of three chunks, each of which waits for an event.
     private static func chunks(waitingFor gate: Tally) -> AsyncStream<Data> {
         let last = Mutex(0)
         return AsyncStream {
@@ -165,7 +165,7 @@ extension SessionScenario {
         }
     }
 
-    /// Returns chunks without end, whose deallocation is an event.
+    /// Returns an endless sequence of chunks, whose deallocation is an event.
     private static func endlessChunks(closing closed: Tally) -> AsyncStream<Data> {
         let end = DeallocationTally(closed)
         return AsyncStream {
@@ -174,7 +174,7 @@ extension SessionScenario {
         }
     }
 
-    /// Returns a scenario that applies to a `StreamingSession` and returns immediately for others.
+    /// Returns a scenario for a `StreamingSession`. For other sessions, it returns immediately.
     private static func stream(
         _ name: String, _ play: @escaping @Sendable (ScenarioStage, any StreamingSession) async throws -> Void
     ) -> SessionScenario {
@@ -185,14 +185,14 @@ extension SessionScenario {
 }
 
 extension MockResponse.BodyWriter {
-    /// Blocks until the tally reaches a number, for up to 30 seconds.
+    /// Blocks until a tally reaches a number, for at most 30 seconds.
     fileprivate func wait(for number: Int, of tally: Tally) throws {
         let end = ContinuousClock.now + .seconds(30)
         while tally.count < number, ContinuousClock.now < end { pause(for: .milliseconds(1)) }
     }
 }
 
-/// Counts its deallocation.
+/// An object that counts its own deallocation.
 private final class DeallocationTally: Sendable {
     private let tally: Tally
 

@@ -3,7 +3,7 @@ import WebServiceCore
 
 /// Bytes without a request on a persistent connection (RFC 9112, section 6.3).
 ///
-/// They are never the response to a later request.
+/// Such bytes are never the response to a later request.
 extension SessionScenario {
     static let surplus: [SessionScenario] = [false, true].flatMap { isLater in
         [
@@ -29,7 +29,10 @@ extension SessionScenario {
 
     private static let evil = Data("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil".utf8)
 
-    /// - Parameter isLater: Whether the bytes follow after the response was received, not with it.
+    /// Returns a scenario of bytes that follow a complete response.
+    ///
+    /// - Parameter isLater: Whether the server sends the bytes after the client has received the
+    ///   response, instead of together with it.
     private static func surplus(
         _ name: String, _ surplus: Data, after message: String, expected: ScenarioExpectation, isLater: Bool
     ) -> SessionScenario {

@@ -5,7 +5,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// Scenarios of the idle timeout: the longest duration without any bytes.
+/// Scenarios of the idle timeout, the maximum duration without any bytes.
 extension SessionScenario {
     static let timeOuts: [SessionScenario] = [
         silence("silence before the head fails after the timeout of the request", .noResponse),

@@ -12,9 +12,9 @@ public import WebServiceCore
 ///
 /// A scenario starts a ``MockServer`` on 127.0.0.1, sends requests encoded like those of a service,
 /// and checks the requests that the server received and the arguments of the completions. A
-/// scenario has no state, so it may run several times and concurrently with others. The scenarios
-/// are deterministic except for the scheduling of threads. All of them together take a few seconds
-/// with a session that passes.
+/// scenario has no state, so it may run several times and concurrently with others. Except for the
+/// scheduling of threads, the scenarios are deterministic. All of them together take a few seconds
+/// if the session passes.
 public struct SessionScenario: Sendable, CustomStringConvertible {
     /// All scenarios, with distinct names.
     public static let all: [SessionScenario] =
@@ -25,7 +25,7 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
     /// The guarantee, as a sentence.
     public let name: String
 
-    /// A Boolean value that indicates whether the scenario requires connections.
+    /// A Boolean value that indicates whether the scenario requires network connections.
     ///
     /// Such a scenario does not apply to a session that sends no bytes.
     public let requiresSocket: Bool
@@ -44,8 +44,8 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
 
     /// Runs the scenario with a session.
     ///
-    /// For a ``MockSession``, no server is started. Instead, the scenario adds stubs to the mock
-    /// for a host name that is unique to this run; they are not removed. A scenario with
+    /// For a ``MockSession``, no server is started. Instead, the scenario adds stubs to the mock,
+    /// for a host name that is unique to this run, and does not remove them. A scenario with
     /// ``requiresSocket`` then returns immediately.
     ///
     /// - Parameters:
@@ -119,7 +119,7 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
 
         /// The scenario and both outcomes in one line.
         ///
-        /// It contains only data of the scenario, no data of the application.
+        /// The text contains only data of the scenario and no data of the application.
         public var description: String { "\(scenario): expected \(expected), received \(received)" }
     }
 }

@@ -1,6 +1,6 @@
 import WebServiceCore
 
-/// Counts events from any thread. Swift tasks can wait for a count.
+/// A counter of events on any thread. Swift tasks can wait for a count.
 final class Tally: Sendable {
     private typealias Waiter = (count: Int, isReached: Once<Bool>)
 
@@ -15,6 +15,8 @@ final class Tally: Sendable {
             return met
         }
 
+        /// Adds a waiter, unless its count is already reached.
+        ///
         /// - Returns: Whether the count has yet to be reached.
         mutating func enter(_ waiter: Waiter) -> Bool {
             guard count < waiter.count else { return false }
@@ -31,7 +33,7 @@ final class Tally: Sendable {
         for waiter in state.withLock({ $0.add() }) { waiter.isReached.set(true) }
     }
 
-    /// Waits for the event with that number.
+    /// Waits for the event with a number, counted from 1.
     ///
     /// - Returns: Whether it occurred within the limit.
     func wait(for count: Int, limit: Duration) async -> Bool {

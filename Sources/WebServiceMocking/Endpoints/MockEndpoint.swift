@@ -3,8 +3,9 @@ public import WebServiceCore
 
 /// An endpoint for requests that define their own mock output (``MockableRequest``).
 ///
-/// Put it first among the endpoints of a service. Its output is handled like that of any endpoint:
-/// it is processed, stored as a value if the request requires it, and can be cancelled and joined.
+/// Make this endpoint the first one of a service. Mocked requests are handled like all others:
+/// their output is processed, and stored as a value if the request requires it, and they can be
+/// cancelled and joined.
 public final class MockEndpoint: ServiceEndpoint {
     /// A Boolean value that indicates whether mocked requests count as activity.
     public let countsAsActivity: Bool
@@ -16,15 +17,17 @@ public final class MockEndpoint: ServiceEndpoint {
     /// Creates an endpoint.
     ///
     /// - Parameters:
-    ///   - hidesStoredData: Whether raw data that is stored for mocked requests is ignored.
-    ///     Defaults to `false`: the endpoints after this one process it.
-    ///   - countsAsActivity: Whether mocked requests count as activity. Defaults to `true`.
-    ///   - mocksEveryRequest: Whether ``MockableRequest/isMocked`` is ignored, for tests in which
-    ///     every request that has a mock is mocked. Defaults to `false`.
-    ///   - adapter: Returns the mock for a request, or `nil` if the request is not mocked. Allows
-    ///     mocks for types that do not conform to ``MockableRequest``. The output of the mock must
-    ///     have the output type of the original request; otherwise the request fails with
-    ///     `WebServiceError.Code.unexpectedOutput`. Defaults to the request itself, if it conforms.
+    ///   - hidesStoredData: A Boolean value that indicates whether stored raw data of mocked
+    ///     requests is ignored. Defaults to `false`: the endpoints after this one process it.
+    ///   - countsAsActivity: A Boolean value that indicates whether mocked requests count as
+    ///     activity. Defaults to `true`.
+    ///   - mocksEveryRequest: A Boolean value that indicates whether every request that has a mock
+    ///     is mocked, regardless of ``MockableRequest/isMocked``. Defaults to `false`.
+    ///   - adapter: Returns the mock for a request, or `nil` if the request is not mocked. The
+    ///     closure allows mocks for types that do not conform to ``MockableRequest``. The mock's
+    ///     output must have the output type of the original request; otherwise, the request fails
+    ///     with `WebServiceError.Code.unexpectedOutput`. Defaults to the request itself, if it
+    ///     conforms.
     public init(
         hidesStoredData: Bool = false, countsAsActivity: Bool = true, mocksEveryRequest: Bool = false,
         adapter: @escaping @Sendable (_ request: any ServiceRequest) -> (any MockableRequest)? = {
@@ -58,7 +61,7 @@ public final class MockEndpoint: ServiceEndpoint {
         try MockOutput.value(of: rawData)
     }
 
-    /// Returns whether stored data is hidden or left to other endpoints.
+    /// Returns whether stored data is hidden, or left to the other endpoints.
     public func storedData(of request: any ServiceRequest) -> StorageEntry.Handling {
         hidesStoredData && supports(request) ? .hides : .leaves
     }
@@ -73,7 +76,7 @@ public final class MockEndpoint: ServiceEndpoint {
         return MockOutput(value: try mock.mockOutput(helper: helper))
     }
 
-    /// Returns the helper of the mock.
+    /// Returns the helper of a mock.
     ///
     /// Concurrent requests with the same identifier share one creation. After a failed creation,
     /// the next request creates the helper again.

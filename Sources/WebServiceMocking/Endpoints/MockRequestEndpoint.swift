@@ -13,10 +13,10 @@ public struct MockRequestEndpoint<Request: ServiceRequest>: ServiceEndpoint {
     /// Creates an endpoint.
     ///
     /// - Parameters:
-    ///   - delay: The time until `output` is called, measured by the service's clock. Defaults to
+    ///   - delay: The delay before `output` is called, measured by the service's clock. Defaults to
     ///     zero.
-    ///   - output: Returns the output. Called in the background. An error that it throws is the
-    ///     error of the request.
+    ///   - output: Returns the output. Called in the background. If it throws an error, the request
+    ///     fails with that error.
     public init(
         delay: Duration = .zero, _ output: @escaping @Sendable (_ request: Request) async throws -> Request.Output
     ) {

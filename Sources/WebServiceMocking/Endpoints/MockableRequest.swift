@@ -2,7 +2,7 @@ public import WebServiceCore
 
 /// A typed request that defines its own mock output, for an API that does not exist yet.
 ///
-/// Mocked requests are handled by ``MockEndpoint``.
+/// A ``MockEndpoint`` handles mocked requests.
 ///
 /// ```swift
 /// extension PageRequest: MockableRequest {
@@ -37,7 +37,7 @@ public protocol MockableRequest: ServiceRequest {
 
     /// Returns the output. Called in the background.
     ///
-    /// An error that it throws is the error of the request.
+    /// If it throws an error, the request fails with that error.
     func mockOutput(helper: MockHelper) throws -> Output
 }
 

@@ -12,26 +12,26 @@ import Glibc
 
 /// A process that this process starts and waits for.
 ///
-/// If this process ends first, however it ends, a ``Guardian`` terminates the child.
+/// If this process ends first, for any reason, a ``Guardian`` terminates the child.
 ///
-/// On Linux, `Process` of Foundation reads beyond a buffer if this process has more than about
-/// 1,300 open descriptors, and does not notice the end of a child while another one, which a
-/// different thread started at the same time, is running (pull request 5472 of
-/// swift-corelibs-foundation, Swift 6.3).
+/// This type replaces `Process` of Foundation because of two defects on Linux (Swift 6.3).
+/// `Process` reads beyond a buffer if this process has more than about 1,300 open descriptors. It
+/// also does not detect the end of a child while another one, which a different thread started at
+/// the same time, is running (pull request 5472 of swift-corelibs-foundation).
 package final class ChildProcess: Sendable {
     /// The target of a standard descriptor of the process.
     package enum Stream: Sendable {
         case inherited
         case null
         case file(FileHandle)
-        /// ``ChildProcess/run()`` closes the end that the child uses.
+        /// A pipe. ``ChildProcess/run()`` closes the end that the child uses.
         case pipe(Pipe)
     }
 
     private enum State {
         case created
         case running(pid_t)
-        /// With the result of ``ChildProcess/waitUntilExit()``.
+        /// The process has ended with this result of ``ChildProcess/waitUntilExit()``.
         case ended(Int32)
     }
 
@@ -39,12 +39,12 @@ package final class ChildProcess: Sendable {
     private let executable: String
     private let arguments: [String]
     private let environment: [String: String]
-    /// The targets of the standard descriptors, with their numbers.
+    /// The standard descriptors and their targets.
     private let streams: [(Int32, Stream)]
 
     /// - Parameters:
     ///   - executable: The path of the program.
-    ///   - environment: Defaults to the environment of this process.
+    ///   - environment: The environment. Defaults to that of this process.
     package init(
         _ executable: String, _ arguments: [String] = [],
         environment: [String: String] = ProcessInfo.processInfo.environment,
@@ -57,8 +57,8 @@ package final class ChildProcess: Sendable {
 
     /// Returns the environment with the libcurl that `scripts/test-libcurl` selects.
     ///
-    /// The programs of this package, which are in one folder, use it. Other programs use the
-    /// libraries of the system.
+    /// Only the programs of this package, which are in one folder, use that libcurl. Other programs
+    /// use the libraries of the system.
     private static func selectingLibcurl(_ environment: [String: String], for executable: String) -> [String: String] {
         guard let libraries = ProcessInfo.processInfo.environment["WEBSERVICE_LIBCURL"] else { return environment }
         func folder(_ path: String) -> URL {
@@ -71,12 +71,14 @@ package final class ChildProcess: Sendable {
         return environment
     }
 
-    /// Starts the process. It inherits the standard descriptors only, blocks no signals, and has
-    /// the default action for each signal.
+    /// Starts the process. The process inherits only the standard descriptors, blocks no signals,
+    /// and has the default action for each signal.
     package func run() throws {
         try run(inGroup: Guardian.shared?.group)
     }
 
+    /// Starts the process in a process group.
+    ///
     /// - Parameter group: A process group; 0 for a new one, and `nil` for that of this process.
     fileprivate func run(inGroup group: pid_t?) throws {
         #if canImport(Darwin)
@@ -130,7 +132,7 @@ package final class ChildProcess: Sendable {
         state.withLock { $0 = .running(pid) }
     }
 
-    /// The identifier while the process is running.
+    /// The identifier of the running process; `nil` before the start and after the end.
     fileprivate var identifier: pid_t? {
         guard isRunning, case .running(let pid) = state.withLock(\.self) else { return nil }
         return pid
@@ -139,8 +141,8 @@ package final class ChildProcess: Sendable {
     #if !canImport(Darwin)
     private typealias CloseFrom = @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32
 
-    /// A function that glibc has since version 2.34. Without it, a process inherits the descriptors
-    /// that are not closed by `exec`.
+    /// A function that is available since glibc 2.34. Without it, a child inherits descriptors that
+    /// `exec` does not close.
     private static let closeFrom = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np").map {
         unsafeBitCast($0, to: CloseFrom.self)
     }
@@ -153,7 +155,7 @@ package final class ChildProcess: Sendable {
     package func waitUntilExit() -> Int32 {
         if case .running(let pid) = state.withLock(\.self) {
             var info = siginfo_t()
-            // The process identifier remains reserved.
+            // WNOWAIT keeps the process identifier reserved.
             while waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) == -1, errno == EINTR {}
         }
         return reap(0) ?? 0
@@ -164,7 +166,7 @@ package final class ChildProcess: Sendable {
         return reap(WNOHANG) == nil
     }
 
-    /// Sends a signal. Has no effect before the start and after the end.
+    /// Sends a signal to the process. Has no effect before the start and after the end.
     package func send(_ signal: Int32) {
         state.withLock { state in
             guard case .running(let pid) = state else { return }
@@ -189,8 +191,8 @@ package final class ChildProcess: Sendable {
     }
 }
 
-/// A shell that waits for the end of this process, and then terminates the processes of its group,
-/// to which all children of this process belong.
+/// A shell that waits for the end of this process, and then terminates its own process group, to
+/// which all children of this process belong.
 private final class Guardian: Sendable {
     static let shared = try? Guardian()  // without a shell, children remain
 
@@ -209,7 +211,7 @@ private final class Guardian: Sendable {
 }
 
 extension Pipe {
-    /// The end that a child process uses as a standard descriptor.
+    /// Returns the end that a child process uses as a standard descriptor.
     fileprivate func end(_ number: Int32) -> FileHandle { number == 0 ? fileHandleForReading : fileHandleForWriting }
 }
 #endif

@@ -11,7 +11,7 @@ import Glibc
 
 /// The descriptor of a stream socket on 127.0.0.1.
 ///
-/// It does not own the descriptor: one owner calls ``release()`` once, after the last use.
+/// The value does not own the descriptor. Its owner calls ``release()`` once, after the last use.
 struct Socket: Sendable, Hashable {
     let descriptor: Int32
     /// Encrypts the bytes; `nil` for a connection without TLS.
@@ -19,7 +19,8 @@ struct Socket: Sendable, Hashable {
 
     #if canImport(Glibc)
     static let streamType = Int32(SOCK_STREAM.rawValue)
-    /// Set at creation, because another thread may start a child process before a later call.
+    /// The flag is set at creation, because another thread may start a child process before a later
+    /// call.
     private static let closeOnExec = Int32(SOCK_CLOEXEC.rawValue)
     #elseif canImport(Musl)
     static let streamType = SOCK_STREAM
@@ -31,7 +32,7 @@ struct Socket: Sendable, Hashable {
 
     private typealias Accept =
         @convention(c) (Int32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int32) -> Int32
-    /// The function of Linux that Swift does not import; `nil` on other systems.
+    /// A function of Linux that Swift does not import; `nil` on other systems.
     private static let accept4 = dlsym(nil, "accept4").map { unsafeBitCast($0, to: Accept.self) }
 
     #if canImport(Darwin)
@@ -40,7 +41,9 @@ struct Socket: Sendable, Hashable {
     private static let sendFlags = Int32(MSG_NOSIGNAL)
     #endif
 
-    /// Creates a listening socket. With port 0 the system selects a free port.
+    /// Creates a listening socket.
+    ///
+    /// - Parameter port: The port; 0 lets the system select a free one.
     static func listening(port: UInt16) throws -> Socket {
         let listener = Socket(
             descriptor: try system("socket", orThrow: .mockServer) { socket(AF_INET, streamType | closeOnExec, 0) })
@@ -119,7 +122,7 @@ struct Socket: Sendable, Hashable {
     /// The socket without encryption.
     private var plain: Socket { Socket(descriptor: descriptor) }
 
-    /// Reads once into a buffer; blocks until bytes are available.
+    /// Reads once into a buffer. Blocks until bytes are available.
     ///
     /// - Returns: The number of bytes read; 0 at the end of the stream and after an error.
     func receive(into buffer: inout [UInt8]) -> Int {
@@ -131,7 +134,7 @@ struct Socket: Sendable, Hashable {
         }
     }
 
-    /// Writes all bytes; blocks while the peer does not read.
+    /// Writes all bytes. Blocks while the peer does not read.
     ///
     /// - Returns: Whether all bytes were written.
     func send(_ data: Data) -> Bool {
@@ -152,12 +155,12 @@ struct Socket: Sendable, Hashable {
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
-    /// Ends the connection in both directions. Pending calls to receive and send return.
+    /// Ends the connection in both directions. Pending calls that receive or send return.
     func disconnect() {
         _ = shutdown(descriptor, Int32(SHUT_RDWR))
     }
 
-    /// Makes ``receive(into:)`` return 0 after this many seconds without a byte.
+    /// Causes ``receive(into:)`` to return 0 after a number of seconds without a byte.
     func limitReceiving(seconds: Int) {
         var time = timeval()
         time.tv_sec = .init(seconds)
@@ -196,7 +199,7 @@ struct Socket: Sendable, Hashable {
         return count == 0 || count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR
     }
 
-    /// Makes ``release()`` end the connection with a reset.
+    /// Causes ``release()`` to end the connection with a reset.
     func resetAtRelease() {
         var option = linger(l_onoff: 1, l_linger: 0)
         _ = setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))

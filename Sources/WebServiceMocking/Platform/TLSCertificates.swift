@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// The functions of OpenSSL for the certificates of clients.
+/// The functions of OpenSSL for client certificates.
 struct TLSCertificates: Sendable {
     typealias Object = TLSLibrary.Object
     typealias LoadAuthorities = @Sendable @convention(c) (Object, UnsafePointer<CChar>, UnsafePointer<CChar>?) -> CInt
@@ -63,7 +63,7 @@ struct TLSCertificates: Sendable {
         setNames(context, names)  // the context releases them
         let (verifies, requires): (CInt, CInt) = (1, 2)
         setVerification(context, clients.requiresCertificate ? verifies | requires : verifies, nil)
-        // Without an identifier, a client cannot resume a session.
+        // Without an identifier, a client cannot resume a TLS session.
         return setIdentifier(context, Array("MockServer".utf8), 10) == 1
     }
 

@@ -48,6 +48,8 @@ struct TLSLibrary: Sendable {
     /// The library of the system; `nil` if it is missing.
     static let system = ["libssl.so.3", "libssl.so.1.1", "libssl.3.dylib"].lazy.compactMap(TLSLibrary.init).first
 
+    /// Loads a library by its file name.
+    ///
     /// - Returns: `nil` if the library or one of its functions is missing.
     init?(_ name: String) {
         guard let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL) else { return nil }

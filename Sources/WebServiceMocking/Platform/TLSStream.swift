@@ -50,9 +50,9 @@ final class TLSContext: Sendable {
 
 /// The server side of TLS on one connection.
 ///
-/// It performs no I/O: OpenSSL reads from and writes to memory, and the socket transfers the bytes.
-/// One thread may receive while another one sends. A sender that waits for the client delays the
-/// bytes that are received in the meantime.
+/// OpenSSL only reads from and writes to memory; the socket transfers the bytes. One thread may
+/// receive while another one sends. While a sender waits for the client, received bytes are
+/// delayed.
 final class TLSStream: Sendable {
     private let context: TLSContext
     /// The objects of OpenSSL. They are used only with the lock held, because OpenSSL does not
@@ -62,7 +62,7 @@ final class TLSStream: Sendable {
 
     private struct Objects {
         let connection: TLSLibrary.Object
-        /// The encrypted bytes that were received, and those to send.
+        /// The encrypted bytes that were received, and the encrypted bytes to send.
         let input: TLSLibrary.Object
         let output: TLSLibrary.Object
     }
@@ -90,6 +90,8 @@ final class TLSStream: Sendable {
     private static let wantsRead: CInt = 2
     private static let maximum = 16 << 10
 
+    /// Performs the TLS handshake.
+    ///
     /// - Returns: Whether the handshake succeeded.
     func accept(over socket: Socket) -> Bool {
         complete(over: socket) { $0.accept(objects.connection) } == 1
@@ -100,7 +102,7 @@ final class TLSStream: Sendable {
         context.library.certificates?.client(of: objects.connection, context.library)
     }
 
-    /// Reads once into a buffer; blocks until decrypted bytes are available.
+    /// Reads once into a buffer. Blocks until decrypted bytes are available.
     ///
     /// - Returns: The number of bytes; 0 at the end of the stream and after an error.
     func receive(into buffer: inout [UInt8], over socket: Socket) -> Int {
@@ -111,6 +113,8 @@ final class TLSStream: Sendable {
         return max(count, 0)
     }
 
+    /// Encrypts and sends bytes. Blocks while the client does not read.
+    ///
     /// - Returns: Whether all bytes were written.
     func send(_ data: Data, over socket: Socket) -> Bool {
         var rest = data[...]
@@ -126,7 +130,7 @@ final class TLSStream: Sendable {
         return true
     }
 
-    /// Announces the end of the stream (RFC 8446, section 6.1).
+    /// Sends `close_notify` (RFC 8446, section 6.1).
     func finishSending(over socket: Socket) {
         lock.withLock { _ in
             context.library.clearErrors()
@@ -135,7 +139,8 @@ final class TLSStream: Sendable {
         }
     }
 
-    /// Repeats a step, with bytes of the socket, until it is complete or fails.
+    /// Repeats a step until it is complete or fails, and transfers bytes over the socket in
+    /// between.
     private func complete(over socket: Socket, _ step: (TLSLibrary) -> CInt) -> CInt {
         let library = context.library
         var buffer = [UInt8]()

@@ -7,7 +7,7 @@ extension MockResponse {
     /// ```swift
     /// server.on(.GET, "/brew.iso") { request in MockResponse(file: iso, eTag: "\"1\"", for: request) }
     /// ```
-    /// The status is 206 for a range of bytes, 416 for a range that the file does not have, and 200
+    /// The status is 206 for one range of bytes, and 416 for a range outside the file. It is 200
     /// without a range, for several ranges, and if `If-Range` does not match the entity tag.
     ///
     /// - Parameters:
@@ -31,13 +31,13 @@ extension MockResponse {
         headers["ETag"] = eTag
     }
 
-    /// Returns the range of a field; empty if the file has none of its bytes, and `nil` for a field
-    /// that is ignored.
+    /// Returns the range that a field specifies; an empty range if it is outside the file, and
+    /// `nil` for a field that is ignored.
     private static func range(_ value: String, of count: Int) -> Range<Int>? {
         guard value.hasPrefix("bytes=") else { return nil }
         let parts = value.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, let first = parts.first, let last = parts.last else { return nil }
-        // A number that is too large is the largest one.
+        // A number that is too large counts as the largest integer.
         switch (ASCII.number(first.utf8), ASCII.number(last.utf8)) {
         case (let first?, nil) where last.isEmpty: return first < count ? first..<count : 0..<0
         case (let first?, let last?) where first <= last:

@@ -10,8 +10,8 @@ extension MockServer {
         case reset
         /// The server reads nothing. The connection stays open until the server stops.
         case noRead
-        /// The connection is closed when the head of a request and this many bytes of its body have
-        /// arrived.
+        /// The connection is closed when the head of a request and this number of bytes of its body
+        /// have arrived.
         ///
         /// A request with a shorter body is handled as usual. Chunk framing counts as bytes.
         case disconnectInBody(after: Int)

@@ -29,8 +29,8 @@ public final class MockServer: StubResponder {
     /// trailing slash.
     public let baseURL: URL
 
-    /// The PEM file of the certificate; `nil` without TLS. It exists for as long as the server
-    /// does.
+    /// The PEM file of the certificate; `nil` without TLS. The file is removed when the server is
+    /// deallocated.
     ///
     /// ```swift
     /// var configuration = CurlSession.Configuration()
@@ -58,8 +58,8 @@ public final class MockServer: StubResponder {
 
     /// Creates and starts a server with or without TLS.
     ///
-    /// The command `openssl` of the system creates a certificate for `localhost` and 127.0.0.1, and
-    /// its library encrypts the connections. Only HTTP/1.1 is supported.
+    /// The system's command `openssl` creates a certificate for `localhost` and 127.0.0.1, and the
+    /// OpenSSL library encrypts the connections. Only HTTP/1.1 is supported.
     ///
     /// - Parameters:
     ///   - tls: A Boolean value that indicates whether connections use TLS 1.2 or 1.3.
@@ -72,8 +72,8 @@ public final class MockServer: StubResponder {
 
     /// Creates and starts a server on a specific port.
     ///
-    /// Use it only if the port that the client uses cannot be configured. Tests that run at the
-    /// same time cannot share a port.
+    /// Use this initializer only if the client's port cannot be configured. Tests that run
+    /// concurrently cannot share a port.
     ///
     /// - Parameters:
     ///   - port: The port, from 1 to 65535; 0 lets the system select one.
@@ -96,8 +96,8 @@ public final class MockServer: StubResponder {
     /// ``ReceivedRequest/clientCertificate``.
     ///
     /// - Parameters:
-    ///   - clientCA: A PEM file of the certificates that sign those of clients. The file may also
-    ///     contain self-signed client certificates.
+    ///   - clientCA: A PEM file with the certificates of the authorities that sign client
+    ///     certificates. The file may also contain self-signed client certificates.
     ///   - requiresClientCertificate: A Boolean value that indicates whether a client without a
     ///     certificate is rejected. Defaults to `true`.
     ///   - port: The port, from 1 to 65535. Defaults to 0: the system selects one.
@@ -120,10 +120,10 @@ public final class MockServer: StubResponder {
 
     /// Creates a server that does not store its requests, for a program that runs for a long time.
     ///
-    /// Bodies of requests are limited to 64 KiB.
+    /// Request bodies are limited to 64 KiB.
     ///
     /// - Parameters:
-    ///   - handler: Returns the handler of all requests. Receives the port.
+    ///   - handler: Returns the handler of all requests for a server on a port.
     ///   - port: The port; 0 for any free port.
     package convenience init(unrecorded handler: @escaping (_ port: Int) -> Handler, port: UInt16 = 0) throws {
         try self.init(listeningOn: port, unrecorded: handler)
@@ -160,10 +160,10 @@ public final class MockServer: StubResponder {
 
     /// Adds a route that responds before the body of the request has arrived.
     ///
-    /// The response is sent when the header is complete, without an interim response
-    /// `100 Continue`. Then the server reads no further request from the connection and closes it.
-    /// The request is not recorded. A request without a body is handled as usual, and so is
-    /// one without `Expect: 100-continue` if the response has the status 417.
+    /// The response is sent when the header is complete, without a preceding `100 Continue`. The
+    /// server then closes the connection without reading further requests. The request is not
+    /// recorded. A request without a body is handled as usual, as is one without
+    /// `Expect: 100-continue` if the response has the status 417.
     ///
     /// - Parameters:
     ///   - method: The method.
@@ -174,26 +174,26 @@ public final class MockServer: StubResponder {
         loop.state.withLock { $0.earlyResponses.append((method, path, response)) }
     }
 
-    /// Causes faults of the next connections, one after another.
+    /// Causes faults of the next connections, in order.
     ///
     /// ```swift
     /// server.onConnect([.disconnect, nil, .disconnectInBody(after: 1_000)])
     /// ```
-    /// They are added to faults that were specified before and have not occurred yet.
+    /// The faults follow those of earlier calls that have not occurred yet.
     ///
     /// - Parameter faults: The fault of each connection; `nil` for none.
     public func onConnect(_ faults: [ConnectionFault?]) {
         loop.state.withLock { $0.connectionFaults += faults }
     }
 
-    /// Returns the next request, and waits until it has arrived.
+    /// Waits for the next request, and returns it.
     ///
     /// ```swift
     /// let order = try await server.nextRequest()
     /// #expect(order.path == "/orders")
     /// ```
-    /// The first call returns the first request of the server, and each further call the request
-    /// after it. Several callers that wait receive the requests in the order of their calls. The
+    /// The first call returns the first request of the server, and each further call returns the
+    /// next one. Concurrent callers receive requests in the order of their calls. The returned
     /// request has no ``ReceivedRequest/pathParameters``.
     ///
     /// - Throws: `CancellationError` if the Swift task is cancelled, and `WebServiceError` with the
@@ -214,8 +214,8 @@ public final class MockServer: StubResponder {
 
     /// Closes every connection, ends every thread and releases the port.
     ///
-    /// Returns after all threads have ended, so it waits for handlers that are still running.
-    /// Called from a handler of this server, it returns immediately. Further calls have no effect.
+    /// The method waits until all threads, including those of running handlers, have ended. In a
+    /// handler of this server, it returns immediately. Further calls have no effect.
     public func stop() {
         let (isFirst, letGo) = loop.state.withLock { $0.stop() }
         defer { withExtendedLifetime(letGo) {} }

@@ -20,7 +20,8 @@ struct RequestParser {
 
     /// The result of parsing the bytes received so far.
     enum Event: Hashable {
-        /// The client waits for a 100 response before it sends the body. Reported once per request.
+        /// The client waits for a 100 response before it sends the body. This event is reported
+        /// once per request.
         case continueExpected
         /// A complete request.
         case request(ReceivedRequest)
@@ -46,10 +47,10 @@ struct RequestParser {
     private var phase = Phase.requestLine
     private var head = RequestHead()
     private var body = Data()
-    /// The bytes since the beginning of the request; positions are offsets into it.
+    /// The bytes since the beginning of the request. Positions are offsets into this buffer.
     private var buffer: [UInt8] = []
     private var position = 0
-    /// The end of the range, starting at `position`, that is known to contain no line feed.
+    /// The end of the range from `position` that contains no line feed.
     private var scanned = 0
     private var bodyStart = 0
     private var hasSkippedLine = false
@@ -96,7 +97,7 @@ struct RequestParser {
         }
     }
 
-    /// Returns ``incompleteHead`` at the first call for a request.
+    /// Returns ``incompleteHead``, once per request.
     mutating func takeIncompleteHead() -> RequestHead? {
         defer { incompleteHead = nil }
         return incompleteHead

@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// A certificate for 127.0.0.1 and localhost that the command `openssl` created, in a temporary
+/// A certificate for 127.0.0.1 and localhost, which the command `openssl` creates in a temporary
 /// folder.
 final class ServerCertificate: Sendable {
     let folder: URL
@@ -11,6 +11,8 @@ final class ServerCertificate: Sendable {
     /// The paths where the command may be installed.
     static let commands = ["/usr/bin/openssl", "/usr/local/bin/openssl", "/opt/homebrew/bin/openssl"]
 
+    /// Creates a certificate with the first command that exists.
+    ///
     /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
     init(commands: [String] = ServerCertificate.commands) throws {
         guard let command = commands.first(where: FileManager.default.isExecutableFile) else {
@@ -59,7 +61,7 @@ struct ServerTLS: Sendable {
     let certificate: ServerCertificate
     let context: TLSContext
 
-    /// - Parameter clients: The verification of clients. Defaults to `nil`, none.
+    /// - Parameter clients: The verification of clients. Defaults to `nil`: no verification.
     /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
     init(clients: TLSContext.Clients? = nil) throws {
         certificate = try ServerCertificate()

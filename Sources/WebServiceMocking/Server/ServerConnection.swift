@@ -2,7 +2,7 @@ import Foundation
 import WebServiceCore
 import WebSocketCodec
 
-/// One connection of a ``MockServer``: reads requests and writes the responses in order.
+/// One connection of a ``MockServer``, which reads requests and writes the responses in order.
 ///
 /// ``serve()`` runs on a dedicated thread.
 struct ServerConnection: Sendable {
@@ -92,7 +92,8 @@ struct ServerConnection: Sendable {
         return .disconnect
     }
 
-    /// Returns the ending that the fault of the connection causes within the body of a request.
+    /// Returns the ending that the connection's fault causes within the body of a request; `nil`
+    /// for none.
     private func ending(afterBodyBytes count: Int?) -> ResponseMessage.Ending? {
         switch (fault, count) {
         case (.disconnectInBody(let limit), let count?) where count >= limit: .disconnect
@@ -114,6 +115,8 @@ struct ServerConnection: Sendable {
         }
     }
 
+    /// Writes a message to the connection.
+    ///
     /// - Returns: Whether all bytes were written.
     private func write(_ message: ResponseMessage) -> Bool {
         let size = message.drip?.size ?? max(message.bytes.count, 1)
@@ -139,8 +142,8 @@ struct ServerConnection: Sendable {
 
     /// Waits up to 5 seconds for the client to close its side.
     ///
-    /// Unread bytes would turn the close into a reset, and the client could lose the response (RFC
-    /// 9112, section 9.6).
+    /// If unread bytes remained, closing the socket would reset the connection, and the client
+    /// could lose the response (RFC 9112, section 9.6).
     private func linger() {
         socket.finishSending()
         socket.limitReceiving(seconds: 1)

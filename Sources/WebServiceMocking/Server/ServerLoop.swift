@@ -3,14 +3,15 @@ import WebServiceCore
 
 /// The state that the threads of a ``MockServer`` share.
 ///
-/// It does not retain the server, so the server can be deallocated while the threads run. One
-/// thread accepts connections. It owns the listening socket and the descriptors and threads of the
-/// connections. It releases those of a connection when the connection ends, and all others when the
-/// server stops.
+/// The loop does not retain the server, so the server can be deallocated while the threads run. One
+/// thread accepts connections. It owns the listening socket, and the descriptors and threads of the
+/// connections. It releases a connection's descriptor and thread when the connection ends, and
+/// everything else when the server stops.
 final class ServerLoop: Sendable {
     struct State {
         var fallback: MockServer.Handler?
-        /// The responses before the body. `nil` suppresses `100 Continue`.
+        /// The responses that are sent before the body arrives; `nil` only suppresses
+        /// `100 Continue`.
         var earlyResponses: [(method: Request.Method, path: String, response: MockResponse?)] = []
         /// The faults of the next connections.
         var connectionFaults: [MockServer.ConnectionFault?] = []
@@ -36,8 +37,7 @@ final class ServerLoop: Sendable {
 
         /// Marks the server as stopping and removes the handler, which may retain the server.
         ///
-        /// - Returns: Whether this is the first call, and the handler, to be released outside the
-        ///   lock.
+        /// - Returns: Whether this is the first call, and the handler to release outside the lock.
         mutating func stop() -> (isFirst: Bool, letGo: MockServer.Handler?) {
             defer { (isStopping, fallback) = (true, nil) }
             return (!isStopping, fallback)
@@ -143,7 +143,9 @@ final class ServerLoop: Sendable {
         do { return try handler(request) } catch { return MockResponse(statusCode: 500) }
     }
 
-    /// - Parameter isNeeded: Returns whether the client waits for the response.
+    /// Returns the response of the matching stub, or else that of the fallback handler or a 404.
+    ///
+    /// - Parameter isNeeded: Returns whether the client still waits for the response.
     private func response(to request: ReceivedRequest, isNeeded: () -> Bool) -> MockResponse {
         let arrival = stubTable.receive(request)
         do {
@@ -168,8 +170,8 @@ final class ServerLoop: Sendable {
 extension ServerLoop {
     /// Calls an asynchronous handler and blocks the thread of the connection until it ends.
     ///
-    /// - Throws: The error of the handler, or `URLError.networkConnectionLost` if the client does
-    ///   not wait any longer. The handler is then cancelled.
+    /// - Throws: The error of the handler, or `URLError.networkConnectionLost` if the client no
+    ///   longer waits. The handler is then cancelled.
     private static func response(
         to request: ReceivedRequest, by handler: @escaping Stub.AsyncHandler, isNeeded: () -> Bool
     ) throws -> MockResponse {

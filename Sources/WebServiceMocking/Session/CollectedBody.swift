@@ -1,12 +1,14 @@
 import Foundation
 import WebServiceCore
 
-/// The bytes of a body that is delivered as a whole.
+/// The collected bytes of a body that is delivered as a whole.
 final class CollectedBody: Sendable {
     private let data = Mutex(Data())
 
     var value: Data { data.withLock { $0 } }
 
+    /// Appends a chunk.
+    ///
     /// - Returns: The number of bytes.
     func append(_ chunk: Data) -> Int {
         data.withLock { data in

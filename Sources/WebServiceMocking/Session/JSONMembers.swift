@@ -5,7 +5,7 @@ import WebServiceCore
 typealias JSONMembers = KeyValuePairs<String, Any?>
 
 extension JSONValue {
-    /// Creates an object. Of repeated names, the last one remains.
+    /// Creates an object. If a name is repeated, the last value is used.
     ///
     /// - Throws: The error of the encoder, or `WebServiceError` with the code `encoding` for a
     ///   value that is not `Encodable`.

@@ -1,19 +1,18 @@
 import Foundation
 import WebServiceCore
 
-/// The result of a stub whose body is a sequence. It accompanies the head of the response.
+/// The result of a stub whose body is a sequence. The result accompanies the head of the response.
 struct MockChunks: Error {
     /// The maximum number of bytes of a body that is collected; `nil` for no limit.
     var maximum: Int?
-    /// Returns the error of a longer body.
+    /// Returns the error for a longer body.
     var tooLarge: @Sendable () -> any Error = { URLError(.dataLengthExceedsMaximum) }
     /// Calls the closure with each element, and measures pauses on the clock.
     let produce: @Sendable (_ take: @escaping Take, _ clock: TaskClock) async throws -> Void
 
     typealias Take = @Sendable (Data) async throws -> Void
 
-    /// Writes the elements on the current thread, each one after the client has taken the previous
-    /// one.
+    /// Writes the elements on the current thread, each after the client has taken the previous one.
     ///
     /// - Throws: The error of the sequence, or that of the writer if the client has closed the
     ///   connection. The sequence is then cancelled.
@@ -39,7 +38,7 @@ struct MockChunks: Error {
 final class ChunkRelay: Sendable {
     struct State {
         var chunk: Data?
-        /// The producer of the last chunk, until the thread requests the next one.
+        /// The producer of the last chunk, which waits until the thread requests the next one.
         var producer: CheckedContinuation<Void, Never>?
         var isOver = false
         var failure: (any Error)?
@@ -75,7 +74,7 @@ final class ChunkRelay: Sendable {
 
     /// Returns the next chunk, or `nil` at the end.
     ///
-    /// - Parameter isNeeded: Returns whether to continue to wait. Called every 20 milliseconds.
+    /// - Parameter isNeeded: Returns whether to continue waiting. Called every 20 milliseconds.
     func next(isNeeded: () -> Bool) throws -> Data? {
         // The first chunk can arrive before the thread requests it.
         let producer = state.withLock { $0.chunk == nil ? $0.producer.take() : nil }

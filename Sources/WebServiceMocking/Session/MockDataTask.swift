@@ -7,7 +7,7 @@ import FoundationNetworking
 
 /// A data task whose result is determined by a closure.
 ///
-/// The completion is called by the thread that removes it from the state, so it is called once.
+/// The thread that removes the completion from the state calls it, so it is called once.
 final class MockDataTask: DataTask, AlarmTarget {
     typealias Result = (Data?, URLResponse?, (any Error)?)
     typealias Completion = @Sendable (Result, _ trailers: Headers) -> Void
@@ -17,9 +17,9 @@ final class MockDataTask: DataTask, AlarmTarget {
         var result: Result
         var trailers = Headers()
         var delay = Duration.zero
-        /// Determines the outcome asynchronously; `nil` if this is the outcome.
+        /// A closure that determines the outcome asynchronously; `nil` if this is the outcome.
         var later: (@Sendable () async -> Outcome)?
-        /// The suspended task of another session that sends the request; `nil` if none does.
+        /// The suspended task of another session that sends the request; `nil` if a stub responds.
         var passed: (any DataTask)?
 
         init(result: Result, trailers: Headers = Headers(), delay: Duration = .zero) {
@@ -40,8 +40,7 @@ final class MockDataTask: DataTask, AlarmTarget {
     private struct State {
         var phase: TaskPhase<Completion>
         var alarms: [Alarm] = []
-        /// The Swift task of an asynchronous handler, or the one that iterates the sequence of the
-        /// body.
+        /// The Swift task that runs an asynchronous handler, or iterates the sequence of the body.
         var body: Task<Void, Never>?
         /// The task of another session that sends the request.
         var passed: (any DataTask)?
@@ -60,7 +59,7 @@ final class MockDataTask: DataTask, AlarmTarget {
     ///     bytes.
     ///   - completion: Called once on a background queue, after `resume()` or `cancel()`.
     ///   - send: Called once, within the first `resume()`. Returns the timeout and a closure that
-    ///     determines the result in the background, or throws the error of the request.
+    ///     determines the outcome in the background, or throws the error of the request.
     init(
         clock: TaskClock, delivery: BodyDelivery? = nil, completion: @escaping Completion,
         send: @escaping @Sendable () throws -> (timeout: Duration, outcome: @Sendable () -> Outcome)
@@ -78,7 +77,7 @@ final class MockDataTask: DataTask, AlarmTarget {
 
     /// The task of another session that sends the request; `nil` if a stub responds.
     ///
-    /// It does not change after ``cancel()``.
+    /// The value does not change after ``cancel()``.
     var passed: (any DataTask)? { shared.withLock { $0.passed } }
 
     func resume() {
@@ -179,7 +178,7 @@ final class MockDataTask: DataTask, AlarmTarget {
         cancelAtEnd(body)
     }
 
-    /// Has no effect: the request is sent by `resume()` and cannot be held back afterwards.
+    /// Has no effect, because a request cannot be paused after `resume()`.
     func suspend() {}
 
     func cancel() {
@@ -194,6 +193,8 @@ final class MockDataTask: DataTask, AlarmTarget {
         clock.async { completion((nil, nil, URLError(code)), [:]) }
     }
 
+    /// Completes the task, and cancels its alarms and its Swift task.
+    ///
     /// - Returns: The completion to call; `nil` if the task was complete.
     private func complete() -> Completion? {
         let (phase, alarms, body) = shared.withLock { state in

@@ -20,11 +20,10 @@ extension MockResponse {
 
         let output: Output
 
-        /// Sends bytes, as one chunk if the body is chunked. Blocks while the client is not
-        /// reading.
+        /// Sends bytes, as one chunk if the body is chunked. Blocks while the client does not read.
         ///
         /// - Throws: `WebServiceError` with the code `mockServer` if the client has closed the
-        ///   connection, the task is cancelled or the server has stopped.
+        ///   connection, the task has been cancelled or the server has stopped.
         public func write(_ data: Data) throws {
             guard !data.isEmpty else { return }
             let isSent =
@@ -43,7 +42,7 @@ extension MockResponse {
             }
         }
 
-        /// Waits for a duration, or until the client closes the connection or the task is
+        /// Blocks for a duration, or until the client closes the connection or the task is
         /// cancelled.
         ///
         /// A ``MockSession`` measures the duration on its clock.

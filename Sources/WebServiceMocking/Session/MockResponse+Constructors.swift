@@ -10,9 +10,9 @@ extension MockResponse {
     /// Returns a response with a JSON body and `Content-Type: application/json`.
     ///
     /// - Parameters:
-    ///   - value: The value, which is encoded immediately. If that fails, a ``MockSession`` fails
-    ///     the request with a `WebServiceError` with the code `encoding`, and a ``MockServer``
-    ///     responds with the status 500.
+    ///   - value: The value, which is encoded immediately. If the encoding fails, requests over a
+    ///     ``MockSession`` fail with `WebServiceError.Code.encoding`, and a ``MockServer`` responds
+    ///     with the status 500.
     ///   - status: The status code. Defaults to 200.
     ///   - encoder: The encoder. Defaults to `nil`: a `JSONEncoder` that sorts names.
     public static func json(
@@ -35,8 +35,8 @@ extension MockResponse {
     /// ```swift
     /// .json(["id": id, "name": name, "price": price, "tags": tags])
     /// ```
-    /// A value is `Encodable`, an optional (`nil` is `null`), or an array or a dictionary of such
-    /// values. Any other value is an error, as in ``json(_:status:encoder:)``.
+    /// Each value must be `Encodable`, an optional (`nil` is encoded as `null`), or an array or a
+    /// dictionary of such values. Any other value is an error, as in ``json(_:status:encoder:)``.
     @_disfavoredOverload
     public static func json(_ members: KeyValuePairs<String, Any?>, status: Int = 200) -> MockResponse {
         json(status) { try sortingEncoder.encode(JSONValue(members: members)) }
@@ -67,10 +67,11 @@ extension MockResponse {
     /// Returns a response with the content of a file.
     ///
     /// - Parameters:
-    ///   - url: The URL of the file, which is read immediately. If that fails, requests over a
-    ///     ``MockSession`` fail with the error, and a ``MockServer`` responds with the status 500.
-    ///   - contentType: The media type. Defaults to `nil`: that of the file name extension if it
-    ///     is well known, otherwise `application/octet-stream`.
+    ///   - url: The URL of the file, which is read immediately. If the file cannot be read,
+    ///     requests over a ``MockSession`` fail with the error, and a ``MockServer`` responds with
+    ///     the status 500.
+    ///   - contentType: The media type. Defaults to `nil`: the type of a well-known file name
+    ///     extension, or else `application/octet-stream`.
     ///   - status: The status code. Defaults to 200.
     public static func file(_ url: URL, contentType: String? = nil, status: Int = 200) -> MockResponse {
         var response = MockResponse(statusCode: status)
@@ -83,12 +84,12 @@ extension MockResponse {
     /// Returns an error response with problem details (RFC 9457).
     ///
     /// - Parameters:
-    ///   - status: The status code, also a member of the body.
+    ///   - status: The status code, which is also a member of the body.
     ///   - title: A summary of the type of the problem.
     ///   - detail: An explanation of this occurrence. Defaults to `nil`.
     ///   - type: The URI of the type. Defaults to `nil`, which means `about:blank`.
     ///   - instance: The URI of this occurrence. Defaults to `nil`.
-    ///   - extensions: Further members.
+    ///   - extensions: Additional members. Defaults to none.
     public static func problem(
         _ status: Int, title: String, detail: String? = nil, type: String? = nil, instance: String? = nil,
         extensions: [String: JSONValue] = [:]
@@ -118,7 +119,7 @@ extension MockResponse {
         MockResponse(statusCode: status, chunks: chunks()).header(.contentType, contentType)
     }
 
-    /// Returns an event stream that ends after its events (WHATWG HTML, section 9.2).
+    /// Returns an event stream that ends after its last event (WHATWG HTML, section 9.2).
     ///
     /// - Parameter events: The events. Only the first line of a type or an ID is sent.
     public static func events(_ events: [ServerSentEvent]) -> MockResponse {
@@ -127,7 +128,7 @@ extension MockResponse {
         return response
     }
 
-    /// Returns the fields of an event, without those that have the default value.
+    /// Returns the fields of an event, without those that have default values.
     private static func fields(of event: ServerSentEvent) -> String {
         let isLineBreak = { (character: Character) in ["\n", "\r", "\r\n"].contains(character) }
         let firstLine = { (text: String) in text.prefix { !isLineBreak($0) } }
@@ -152,8 +153,8 @@ extension MockResponse {
 
     /// Returns the response with a delay before it.
     ///
-    /// A ``MockSession`` measures it with its clock and blocks no thread. A ``MockServer`` sends
-    /// nothing on the connection until then.
+    /// A ``MockSession`` measures the delay with its clock and blocks no thread. A ``MockServer``
+    /// sends nothing on the connection until the delay ends.
     public func after(_ delay: Duration) -> MockResponse {
         var response = self
         response.delay = delay

@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// The bytes that a server writes as the response to one request, and what follows them.
+/// The bytes that a server writes as the response to one request, and the action that follows.
 struct ResponseMessage {
     enum Ending: Hashable {
         /// The connection is used for the next request.
@@ -14,14 +14,15 @@ struct ResponseMessage {
         case reset
         /// The server sends nothing more until the client closes the connection.
         case silence
-        /// The sending direction is closed, and the server reads until the client closes the other.
+        /// The sending direction is closed, and the server reads until the client closes the other
+        /// direction.
         case halfClose
     }
 
     var bytes = Data()
     /// The size of the pieces and the pause between them; `nil` to write all bytes at once.
     var drip: (size: Int, pause: Duration)?
-    /// Bytes that are sent repeatedly after ``bytes``, without end.
+    /// Bytes that are sent after ``bytes``, repeatedly and without end.
     var repetition: Data?
     /// Writes the body after ``bytes``.
     var writer: (isChunked: Bool, write: @Sendable (MockResponse.BodyWriter) throws -> Void)?
@@ -29,17 +30,17 @@ struct ResponseMessage {
     var end = Data()
     var ending: Ending
 
-    /// Returns a message with the first `count` bytes and another ending.
+    /// Returns a message with the first `count` bytes and a different ending.
     func prefix(_ count: Int, _ ending: Ending) -> ResponseMessage {
         ResponseMessage(bytes: bytes.prefix(max(count, 0)), ending: ending)
     }
 }
 
 extension MockResponse {
-    /// Returns the bytes of the response (RFC 9112, sections 4 to 7) and what follows them.
+    /// Returns the bytes of the response (RFC 9112, sections 4 to 7) and the action that follows.
     ///
-    /// - Parameter request: The request; `nil` if none could be parsed, in which case the
-    ///   connection is closed.
+    /// - Parameter request: The request; `nil` if none could be parsed. The connection is then
+    ///   closed.
     /// - Throws: ``failure``, or an error that names the part of the response that cannot be
     ///   written.
     func message(to request: RequestHead?) throws -> ResponseMessage {
@@ -114,7 +115,7 @@ extension MockResponse {
         case _ where writer != nil || chunks != nil, (_, .chunked), (_, .endless), (_, .invalidChunk):
             request?.isHTTP10 == true ? nil : Headers.Field(name: "Transfer-Encoding", value: "chunked")
         case (_, .untilClose): nil
-        // For HEAD, the length that GET would have.
+        // For HEAD, the length is that of the response to GET.
         default: Headers.Field(name: "Content-Length", value: String(data.count))
         }
     }

@@ -6,26 +6,26 @@ extension MockResponse {
     /// Except for `.raw`, the server writes the status line, ``MockResponse/headers``, the fields
     /// that frame the body, and `Connection: close` if it closes the connection afterwards.
     ///
-    /// A custom `Content-Length` or `Transfer-Encoding` replaces the correct one. If it does not
-    /// match the body, the connection is closed after the body, so that the client detects an
-    /// incomplete response instead of waiting.
+    /// A `Content-Length` or `Transfer-Encoding` in ``MockResponse/headers`` replaces the correct
+    /// one. If it does not match the body, the connection is closed after the body, so that the
+    /// client detects an incomplete response instead of waiting.
     ///
     /// `.cut`, `.reset`, `.stall`, `.drip`, `.throttle`, `.surplus` and `.halfClose` send the bytes
-    /// that `.fixedLength` would send; the head does not announce that the response is truncated. A
-    /// count is a number of bytes of the whole response, starting with the status line, and is
-    /// clamped to the valid range. ``MockServer/onConnect(_:)`` causes faults before a response.
+    /// of `.fixedLength`; the head does not indicate that the response is truncated. A count is a
+    /// number of bytes of the whole response, starting with the status line, and is clamped to the
+    /// valid range. ``MockServer/onConnect(_:)`` causes faults before a response.
     public enum Wire: Sendable, Hashable {
         /// The body with its `Content-Length`.
         case fixedLength
-        /// The body in chunks of this many bytes, at least one.
+        /// The body in chunks of this number of bytes, at least one.
         ///
         /// HTTP/1.0 requests are handled as with `.untilClose`.
         case chunked(size: Int)
-        /// The body without its length: the end of the connection ends the body.
+        /// The body without its length. The end of the connection ends the body.
         case untilClose
-        /// These bytes exactly, after which the connection is closed.
+        /// Exactly these bytes, after which the connection is closed.
         ///
-        /// Use it to send malformed responses, or an interim response before the final one:
+        /// Use this case to send malformed responses, or an interim response before the final one:
         ///
         /// ```swift
         /// let interim = "HTTP/1.1 103 Early Hints\r\n\r\n"
@@ -43,20 +43,21 @@ extension MockResponse {
         case cut(after: Int)
         /// The first bytes, followed by a reset (RFC 9293, section 3.10.7.4).
         ///
-        /// The client loses bytes that it has not read by then.
+        /// The client loses bytes that it has not read before the reset.
         case reset(after: Int)
         /// The first bytes and nothing more.
         ///
         /// The connection stays open until the client closes it or the server stops.
         case stall(after: Int)
-        /// The whole response in pieces of this many bytes, at least one, with pauses between them.
+        /// The whole response in pieces of this number of bytes, at least one, with pauses between
+        /// them.
         ///
         /// Pauses have a resolution of one millisecond and end early when the client closes its
         /// side or the server stops. The connection is reused as with `.fixedLength`.
         case drip(size: Int, pause: Duration)
-        /// The whole response at a rate of this many bytes per second, at least one.
+        /// The whole response at this rate in bytes per second, at least one.
         ///
-        /// It is sent in pieces with pauses of at least 10 milliseconds, as with
+        /// The response is sent in pieces with pauses of at least 10 milliseconds, as with
         /// `.drip(size:pause:)`.
         case throttle(bytesPerSecond: Int)
         /// The whole response, followed by these bytes, which belong to no response.
@@ -69,13 +70,15 @@ extension MockResponse {
         case invalidChunk
         /// The whole response, after which the server closes its side of the connection.
         ///
-        /// The head does not announce the close. The server reads until the client closes the other
-        /// side.
+        /// The head does not contain `Connection: close`. The server reads until the client closes
+        /// the other side.
         case halfClose
-        /// Chunks without end: ``MockResponse/data`` repeatedly, or placeholders if it is empty.
+        /// Chunks without end, each of which contains ``MockResponse/data``, or a placeholder if it
+        /// is empty.
         ///
-        /// They end when the client closes the connection or the server stops. HTTP/1.0 requests
-        /// receive the bytes without chunk framing. A response that has no body ends normally.
+        /// The chunks end when the client closes the connection or the server stops. HTTP/1.0
+        /// requests receive the bytes without chunk framing. A response that has no body ends
+        /// normally.
         case endless
     }
 }

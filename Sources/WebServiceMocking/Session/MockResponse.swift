@@ -12,27 +12,27 @@ public import FoundationNetworking
 /// response.headers["Cache-Control"] = "no-store"
 /// ```
 public struct MockResponse: Sendable {
-    /// The status code. A ``MockServer`` sends 100 to 999, and 500 instead of any other value.
+    /// The status code. A ``MockServer`` replaces values other than 100 to 999 with 500.
     public var statusCode: Int
 
     /// The header fields.
     ///
-    /// A ``MockSession`` adds none; a ``MockServer`` adds those that frame the response (see
+    /// A ``MockSession`` adds no fields; a ``MockServer`` adds those that frame the response (see
     /// ``Wire``).
     public var headers = Headers()
 
     /// The body.
     ///
-    /// As in a real exchange, it is omitted for HEAD requests and the statuses 1xx, 204, 205 and
-    /// 304. It is not encoded: with `Content-Encoding`, a ``MockServer`` sends these bytes, and a
-    /// ``MockSession`` delivers them as the decoded body.
+    /// As in a real exchange, the body is omitted for HEAD requests and the statuses 1xx, 204, 205
+    /// and 304. It is never encoded: with `Content-Encoding`, a ``MockServer`` sends these bytes,
+    /// and a ``MockSession`` delivers them as the decoded body.
     public var data: Data {
         didSet { failure = nil }
     }
 
-    /// The URL of the response. Defaults to `nil`, the URL of the request.
+    /// The URL of the response. Defaults to `nil`: the URL of the request.
     ///
-    /// A ``MockServer`` ignores it.
+    /// A ``MockServer`` ignores this property.
     public var url: URL?
 
     /// The HTTP version. Defaults to `HTTP/1.1`.
@@ -43,19 +43,20 @@ public struct MockResponse: Sendable {
 
     /// The way in which a ``MockServer`` sends the response.
     ///
-    /// A ``MockSession`` delivers the body as a whole, and fails as a real session does. With
+    /// A ``MockSession`` delivers the body as a whole, and fails like a real session. With
     /// ``Wire/disconnect``, and with ``Wire/cut(after:)`` and ``Wire/reset(after:)`` before the end
     /// of the response, the error is `URLError.networkConnectionLost`; a stream receives the bytes
-    /// before it. With ``Wire/noResponse``, and with ``Wire/stall(after:)`` before the end of the
-    /// response, it is `URLError.timedOut` after the timeout. With ``Wire/endless``, it is
-    /// `WebServiceError.Code.responseTooLarge` if the request has a limit, and otherwise
-    /// `URLError.timedOut`. With ``Wire/invalidChunk`` it is `URLError.badServerResponse`. The
-    /// bytes of ``Wire/raw(_:)`` are not parsed.
+    /// before the fault. With ``Wire/noResponse``, and with ``Wire/stall(after:)`` before the end
+    /// of the response, the error is `URLError.timedOut`, after the timeout. With ``Wire/endless``,
+    /// the error is `WebServiceError.Code.responseTooLarge` if the request has a limit, and
+    /// otherwise `URLError.timedOut`. With ``Wire/invalidChunk``, the error is
+    /// `URLError.badServerResponse`. The bytes of ``Wire/raw(_:)`` are not parsed.
     public var wire = Wire.fixedLength
 
     /// The interim responses that a ``MockServer`` sends before this one (RFC 9110, section 15.2).
     ///
-    /// Their status codes are 100 to 199, and they have no body. A ``MockSession`` ignores them.
+    /// Interim responses have status codes from 100 to 199 and no body. A ``MockSession`` ignores
+    /// them.
     public var interim: [MockResponse] = []
 
     /// The trailer fields after the body (RFC 9110, section 6.5).
@@ -66,10 +67,11 @@ public struct MockResponse: Sendable {
 
     /// The closure that writes the body; `nil` if ``data`` is the body.
     ///
-    /// A ``MockServer`` calls it on the thread of the connection, after the head. The body is
-    /// chunked unless ``headers`` contain `Content-Length`. If the closure throws, the connection
-    /// is closed, so that the client detects an incomplete response. A ``MockSession`` calls it on
-    /// a background thread. If it throws an error, the request fails with that error.
+    /// A ``MockServer`` calls the closure on the thread of the connection, after it has sent the
+    /// head. The body is chunked unless ``headers`` contain `Content-Length`. If the closure throws
+    /// an error, the connection is closed, so that the client detects an incomplete response. A
+    /// ``MockSession`` calls the closure on a background thread. If the closure throws an error,
+    /// the request fails with that error.
     public var writer: (@Sendable (_ body: BodyWriter) throws -> Void)?
 
     /// The acceptance of a WebSocket handshake; `nil` for other responses.
@@ -80,12 +82,12 @@ public struct MockResponse: Sendable {
 
     /// Called with the connection after the response is sent and before the next request is read.
     ///
-    /// With ``Wire/raw(_:)`` the connection then stays open.
+    /// With ``Wire/raw(_:)``, the connection then stays open.
     var surplus: (@Sendable (Socket) -> Void)?
 
     /// The error of a body that could not be encoded, or of ``error(_:)``.
     ///
-    /// A ``MockServer`` sends it with the status 500, or closes the connection for
+    /// A ``MockServer`` responds with the status 500 and the error, or closes the connection for
     /// ``Wire/disconnect``.
     var failure: (any Error)?
 
@@ -106,7 +108,7 @@ public struct MockResponse: Sendable {
         self.data = data
     }
 
-    /// Creates a response whose body is written by a closure; see ``writer``.
+    /// Creates a response whose body a closure writes; see ``writer``.
     public init(statusCode: Int, writer: @escaping @Sendable (_ body: BodyWriter) throws -> Void) {
         self.init(statusCode: statusCode)
         self.writer = writer
@@ -118,10 +120,10 @@ public struct MockResponse: Sendable {
     /// session.addStub(MockResponse(statusCode: 200, chunks: tokens()))
     /// ```
     /// A ``MockSession`` delivers each element when the sequence produces it, and waits while the
-    /// reader of a stream is paused. An error of the sequence is the error of the request. The
-    /// timeout applies until the first call of the sequence. A ``MockServer`` sends each element as
-    /// a chunk, and an error of the sequence closes the connection. The sequence is cancelled with
-    /// the task or the connection.
+    /// reader of a stream is paused. If the sequence throws an error, the request fails with that
+    /// error. The timeout of the request applies until the iteration starts. A ``MockServer`` sends
+    /// each element as a chunk; if the sequence throws an error, it closes the connection. The
+    /// sequence is cancelled when the task is cancelled or the client closes the connection.
     ///
     /// - Parameters:
     ///   - statusCode: The status code.
@@ -140,8 +142,8 @@ public struct MockResponse: Sendable {
     /// - Parameters:
     ///   - statusCode: The status code.
     ///   - json: An object that `JSONSerialization` accepts, or a single value. Keys are sorted. If
-    ///     it cannot be encoded, requests over a ``MockSession`` fail with a `WebServiceError` with
-    ///     the code `encoding`, and a ``MockServer`` responds with the status 500.
+    ///     the encoding fails, requests over a ``MockSession`` fail with
+    ///     `WebServiceError.Code.encoding`, and a ``MockServer`` responds with the status 500.
     public init(statusCode: Int, json: Any) {
         self.init(statusCode: statusCode)
         headers[.contentType] = ContentType.json
@@ -171,11 +173,11 @@ extension MockResponse: ExpressibleByIntegerLiteral {
 extension MockResponse: MockableDataTaskResult {
     /// Returns the body and an `HTTPURLResponse`, or an error.
     ///
-    /// The body is empty, not `nil`, for a response without one. Repeated header fields are joined
-    /// with `", "`, as Foundation does. The error is that of JSON that could not be encoded,
-    /// `URLError.badURL` for a request without a URL, or `URLError.networkConnectionLost`, with the
-    /// bytes before it, for an incomplete response (``wire``). A response that does not end has an
-    /// internal error that ``MockSession`` does not report.
+    /// For a response without a body, the data is empty and not `nil`. Repeated header fields are
+    /// joined with `", "`, as in Foundation. The error is that of a body that could not be encoded,
+    /// `URLError.badURL` for a request without a URL, or `URLError.networkConnectionLost`, together
+    /// with the received bytes, for an incomplete response (``wire``). A response that does not end
+    /// has an internal error, which ``MockSession`` does not report.
     public func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {
         if let failure { return (nil, nil, failure) }
         guard let url = url ?? request.sentURL else { return (nil, nil, URLError(.badURL)) }
@@ -202,7 +204,8 @@ extension MockResponse: MockableDataTaskResult {
         }
     }
 
-    /// Returns the number of bytes that a server does not send; `nil` if it sends all of them.
+    /// Returns the number of bytes that a server does not send; `nil` if it sends the whole
+    /// response.
     private func missingBytes(after count: Int, _ method: String) -> Int? {
         var whole = self
         whole.wire = .fixedLength

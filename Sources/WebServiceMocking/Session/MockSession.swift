@@ -5,7 +5,7 @@ public import WebServiceCore
 public import FoundationNetworking
 #endif
 
-/// A session that sends nothing: it responds from stubs and records the requests.
+/// A session that responds to requests from stubs, without a network, and records them.
 ///
 /// ```swift
 /// let session = MockSession()
@@ -17,16 +17,16 @@ public import FoundationNetworking
 /// Tasks behave like those of a real session. Nothing happens before `resume()`, and further calls
 /// to `resume()` have no effect. The completion is called exactly once, on a background queue,
 /// never within `resume()` or `cancel()`. A task that is cancelled before its result is available
-/// fails with `URLError.cancelled`; one that is cancelled before it is resumed is not recorded. A
-/// request that cannot be encoded fails with its own error. A request without a result within its
-/// `Request.Options.timeout` after `resume()` fails with `URLError.timedOut`, and one whose
-/// response body exceeds its `Request.Options.maximumResponseBytes` fails with
-/// `WebServiceError.Code.responseTooLarge`. The task enforces `Request.Options.deadline`, not
-/// the session. Progress is reported when a response is delivered.
+/// fails with `URLError.cancelled`. A request that is cancelled before `resume()` is not recorded.
+/// A request that cannot be encoded fails with the error of the encoding. A request that has no
+/// result within `Request.Options.timeout` after `resume()` fails with `URLError.timedOut`. A
+/// request whose response body exceeds `Request.Options.maximumResponseBytes` fails with
+/// `WebServiceError.Code.responseTooLarge`. The task, not the session, enforces
+/// `Request.Options.deadline`. Progress is reported when a response is delivered.
 ///
-/// If several stubs match, the last one added before `resume()` is used. If none matches, the
-/// request fails with a `WebServiceError` with the code `noStub`, which names the method, the path
-/// and the closest stubs with their differences, unless ``passthrough`` sends it.
+/// If several stubs match, the last one added before `resume()` is used. If no stub matches,
+/// ``passthrough`` sends the request, or else the request fails with `WebServiceError.Code.noStub`.
+/// The error message contains the method, the path, and the closest stubs with their differences.
 /// Matchers and handlers are called on a background queue. All members may be called from any
 /// thread.
 public final class MockSession: MockableSession, StreamingSession {
@@ -45,10 +45,11 @@ public final class MockSession: MockableSession, StreamingSession {
     /// session.passthrough = FoundationSession.shared
     /// session.on(.GET, "/v1/offers", .json(offers))
     /// ```
-    /// This session also sends streams and uploads, and applies its own timeouts and cancellation.
-    /// A body with files is read once more, to compare it with the stubs. `receivedRequests`
-    /// contains these requests, and a verification does not report them. Their responses have the
-    /// source `.mock`, like all responses of a `MockSession`.
+    /// The other session also sends streams and uploads, and enforces timeouts and cancellation. A
+    /// body with files is read twice, because the stubs are compared with it first.
+    /// `receivedRequests` contains the requests that the other session sends, and a verification
+    /// does not report them. Their responses have the source `.mock`, like all responses of a
+    /// `MockSession`.
     public var passthrough: (any Session)? {
         get { other.withLock { $0 } }
         set { other.withLock { $0 = newValue } }
@@ -62,11 +63,13 @@ public final class MockSession: MockableSession, StreamingSession {
         self.init(timekeeper: nil)
     }
 
-    /// Creates a session without stubs whose timeouts and delays a test clock measures.
+    /// Creates a session without stubs that measures timeouts and delays with a test clock.
     public convenience init(clock: TestClock) {
         self.init(timekeeper: clock)
     }
 
+    /// Creates a session without stubs.
+    ///
     /// - Parameter timekeeper: Measures timeouts and delays; `nil` for the system clock.
     package init(timekeeper: (any Timekeeper)?) {
         clock = TaskClock(timekeeper)
@@ -95,9 +98,9 @@ public final class MockSession: MockableSession, StreamingSession {
         }
     }
 
-    /// Creates a task that responds from the stubs after it is resumed, in parts.
+    /// Creates a task that, after it is resumed, delivers the response of a stub in parts.
     ///
-    /// There are no metrics or interim heads.
+    /// The task delivers no metrics and no interim heads.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         let mayPause = receiver.mayPause
         var base: MockDataTask?
@@ -119,6 +122,8 @@ public final class MockSession: MockableSession, StreamingSession {
         return base.map { MockStreamTask($0, stubbed) } ?? stubbed
     }
 
+    /// Records a request, and returns its timeout and a closure that determines the outcome.
+    ///
     /// - Parameter pass: Returns the task of another session for the request.
     private func send(
         _ request: any URLRequestEncodable, pass: @escaping @Sendable (any Session) -> any DataTask
@@ -163,7 +168,7 @@ public final class MockSession: MockableSession, StreamingSession {
         }
     }
 
-    /// What responds to the handshake of a WebSocket connection.
+    /// The responder to the handshake of a WebSocket connection.
     enum HandshakeResponder {
         case response(MockResponse)
         case passed(any ConnectingSession)
@@ -208,8 +213,10 @@ public final class MockSession: MockableSession, StreamingSession {
             result: triple, trailers: response?.trailers ?? [:], delay: response?.delay ?? .zero)
     }
 
-    /// - Parameter length: The length that the head of the response announces; `nil` for that of
-    ///   the body.
+    /// Returns a result, or an error if its body exceeds the limit of the request.
+    ///
+    /// - Parameter length: The length that the head of the response specifies; `nil` for the length
+    ///   of the body.
     private static func limited(_ result: MockDataTask.Result, length: Int?, to request: SentRequest)
         -> MockDataTask.Result
     {

@@ -1,13 +1,14 @@
 import Foundation
 import WebServiceCore
 
-/// A stream of a ``MockSession``: its response is that of a stub, or another session delivers it.
+/// A stream of a ``MockSession``. A stub or another session responds.
 final class MockStreamTask: StreamTask {
     private let base: MockDataTask
     private let stubbed: DeliveringTask
 
     /// - Parameters:
-    ///   - base: The task whose result is that of a stub, or the task of another session.
+    ///   - base: The task that determines the result from a stub, or passes the request to another
+    ///     session.
     ///   - stubbed: The task that delivers the response of the stub.
     init(_ base: MockDataTask, _ stubbed: DeliveringTask) {
         self.base = base
@@ -24,8 +25,8 @@ final class MockStreamTask: StreamTask {
 
     func cancel() {
         base.cancel()
-        // The stub may have responded while bytes are still buffered. Another session completes the
-        // receiver itself.
+        // The stub may have responded while bytes are still buffered. If another session sends the
+        // request, that session completes the receiver.
         if base.passed == nil { stubbed.cancel() }
     }
 }

@@ -8,7 +8,7 @@ public import FoundationNetworking
 /// A result that a ``MockSession`` can return for a request.
 ///
 /// Conforming types are ``MockResponse``, `URLResponse`, `URLError` and `NSError`. A custom type
-/// can conform as well:
+/// can also conform:
 ///
 /// ```swift
 /// struct Teapot: MockableDataTaskResult {
@@ -23,7 +23,7 @@ public import FoundationNetworking
 public protocol MockableDataTaskResult: Sendable {
     /// Returns the arguments for the completion of the data task.
     ///
-    /// Called once per request, on a background queue, concurrently for different requests.
+    /// Called once for each request, on a background queue, concurrently for different requests.
     ///
     /// - Parameter request: The request as sent. Its `urlRequestValue` is the recorded
     ///   `URLRequest`.

@@ -22,7 +22,7 @@ public final class RequestRecordingSession: MockableSession, StreamingSession {
     private let inner: any Session
     private let sent = Mutex<[SentRequest]>([])
 
-    /// The stubs of the mock; without a mock, they are not used.
+    /// The stubs of the mock. If the inner session is not a ``MockSession``, they are not used.
     public let stubTable: StubTable
 
     /// Creates a session that responds from stubs.
@@ -36,15 +36,16 @@ public final class RequestRecordingSession: MockableSession, StreamingSession {
         stubTable = (session as? MockSession)?.stubTable ?? StubTable()
     }
 
-    /// The requests that were resumed, in that order, in a form for comparisons.
+    /// The resumed requests, in the order of `resume()`, in a form that is suitable for
+    /// comparisons.
     public var receivedRequests: [ReceivedRequest] {
         inner is MockSession ? stubTable.receivedRequests : sent.withLock { $0 }.map(\.received)
     }
 
-    /// The requests that were resumed, in that order.
+    /// The resumed requests, in the order of `resume()`.
     ///
-    /// It does not contain requests that were cancelled before `resume()`, that cannot be encoded,
-    /// or whose scheme is not http or https.
+    /// Does not include requests that were cancelled before `resume()`, cannot be encoded, or have
+    /// a scheme other than http or https.
     public var recordedRequests: [URLRequest] {
         sent.withLock { $0 }.map(\.request.urlRequestValue)
     }

@@ -15,7 +15,7 @@ struct SentRequest: Sendable {
     let timeout: Duration
     /// The maximum length of the response body in bytes; `nil` for no limit.
     let maximumResponseBytes: Int?
-    /// The bytes of a body with files; `nil` if there are none, or before ``readingBody()``.
+    /// The bytes of a body with files; `nil` if the body has no files, or before ``readingBody()``.
     private var fileBody: Data?
 
     /// Encodes a request.
@@ -100,7 +100,7 @@ extension URLRequestEncodable {
 }
 
 extension String {
-    /// The origin of a URL, and the path and the query after it, which begin with a slash.
+    /// The origin of a URL, and the path and the query after it. The path begins with a slash.
     var originAndTarget: (origin: String, target: String) {
         // The slash, question mark or number sign that ends the origin (RFC 3986, section 3.2).
         let authority = firstRange(of: "://")?.upperBound ?? startIndex

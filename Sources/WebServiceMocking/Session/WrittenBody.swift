@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import WebServiceCore
 
-/// The body of a response of a ``MockSession`` that a thread writes.
+/// A body that a thread writes, for a response of a ``MockSession``.
 final class WrittenBody: Sendable {
     private struct State {
         var isCancelled = false
@@ -10,7 +10,7 @@ final class WrittenBody: Sendable {
         var failure: (any Error)?
         /// The Swift task on which the thread waits.
         var work: Task<Void, Never>?
-        /// Present while the thread runs, but not while it waits.
+        /// The token of the thread's work; `nil` while the thread waits.
         var token: WorkCount.Token?
     }
 
@@ -28,7 +28,7 @@ final class WrittenBody: Sendable {
     /// The first error of the task that takes the bytes, which ends the body.
     var failure: (any Error)? { state.withLock { $0.failure } }
 
-    /// Blocks until the reader has room for more bytes.
+    /// Delivers bytes. Blocks until the reader has room for more.
     ///
     /// - Returns: Whether the bytes were delivered.
     func write(_ data: Data) -> Bool {
@@ -39,7 +39,7 @@ final class WrittenBody: Sendable {
         _ = wait { [clock] in try await clock.sleep(for: duration) }
     }
 
-    /// Ends the present and every later wait of the thread.
+    /// Ends the current wait and all later waits of the thread.
     func cancel() {
         state.withLock { state in
             state.isCancelled = true
@@ -47,6 +47,8 @@ final class WrittenBody: Sendable {
         }?.cancel()
     }
 
+    /// Replaces the token of the thread's work.
+    ///
     /// - Returns: The old token, to be released outside the lock.
     @discardableResult
     fileprivate func replaceToken(by token: WorkCount.Token?) -> WorkCount.Token? {

@@ -41,7 +41,7 @@ final class MemoryConnection: ByteConnection {
 
     /// Closes the connection with an error for the other end.
     ///
-    /// The other end receives the bytes that were sent before.
+    /// The other end still receives the bytes that were sent before.
     func close(throwing error: (any Error)?) {
         incoming.close(error)
         outgoing.end(error)
@@ -89,7 +89,7 @@ private final class MemoryPipe: Sendable {
         try change { state in
             if state.isOver { throw URLError(.cancelled) }
             if state.isClosed { throw state.error ?? URLError(.networkConnectionLost) }
-            // In pieces, because a receiver takes one at a time.
+            // The bytes are divided into pieces, because a receiver takes one piece at a time.
             var rest = bytes
             while !rest.isEmpty {
                 state.pieces.append(Data(rest.prefix(Self.capacity)))
@@ -112,7 +112,7 @@ private final class MemoryPipe: Sendable {
         }
     }
 
-    /// Waits for the next change while a condition holds, as often as necessary.
+    /// Waits until a condition no longer holds.
     private func wait(while condition: @Sendable (borrowing State) -> Bool) async {
         while state.withLock({ condition($0) }) {
             await withCheckedContinuation { waiter in

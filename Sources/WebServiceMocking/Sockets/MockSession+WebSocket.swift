@@ -3,10 +3,10 @@ package import WebServiceCore
 import WebSocketCodec
 
 extension MockSession: ConnectingSession {
-    /// None.
+    /// The default header fields, which are empty.
     package var defaultHeaders: Headers { [:] }
 
-    /// Opens a connection in memory, whose other end is served by the stub for the request.
+    /// Opens a connection in memory. The stub for the request serves the other end.
     package func connect(_ request: EncodedRequest) async throws -> any ByteConnection {
         switch try await responder(for: request) {
         case .passed(let session): return try await session.connect(request)

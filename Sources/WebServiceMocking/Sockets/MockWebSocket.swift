@@ -34,13 +34,13 @@ public final class MockWebSocket: Sendable {
         channel.start(with: bytes)
     }
 
-    /// Returns the next message of the client; `nil` when it has closed the connection with the
-    /// code 1000 or 1001 or without a code.
+    /// Returns the next message of the client; `nil` after the client has closed the connection
+    /// with the code 1000 or 1001 or without a code.
     ///
     /// - Throws: The error with which the connection has ended.
     public func next() async throws -> WebSocketMessage? { try await channel.next() }
 
-    /// Sends a message, and waits while the client does not read.
+    /// Sends a message. Waits while the client does not read.
     public func send(_ message: WebSocketMessage) async throws { try await channel.send(message) }
 
     /// Sends a text message.
@@ -54,12 +54,12 @@ public final class MockWebSocket: Sendable {
         try await channel.send(.text(String(decoding: try JSONEncoder().encode(value), as: UTF8.self)))
     }
 
-    /// Sends bytes as they are, for example those of an invalid frame.
+    /// Sends bytes unchanged, for example those of an invalid frame.
     ///
-    /// Messages that were sent before may still wait to be sent.
+    /// Messages of earlier calls may still be buffered and then follow the bytes.
     public func send(raw bytes: Data) async throws { try await connection.send(bytes) }
 
-    /// Closes the connection, and waits up to 5 seconds for the client.
+    /// Closes the connection, and waits for the client to close it too, for at most 5 seconds.
     public func close(_ code: WebSocketClosure.Code = .normalClosure, reason: String = "") async throws {
         try await channel.close(code, reason: reason)
     }
@@ -67,10 +67,11 @@ public final class MockWebSocket: Sendable {
     /// Closes the connection without a Close frame.
     public func disconnect() { channel.cancel() }
 
-    /// The code and the reason with which the client has closed the connection; `nil` without any.
+    /// The code and the reason with which the client has closed the connection; `nil` if it has not
+    /// sent a code.
     public var closure: WebSocketClosure? { channel.closure }
 
-    /// Runs a script, and closes the connection.
+    /// Runs a script, and then closes the connection.
     func run(_ script: MockResponse.WebSocketScript) async {
         var code = WebSocketClosure.Code.normalClosure
         do { try await script(self) } catch { code = .internalError }
@@ -89,19 +90,19 @@ extension MockResponse {
         let script: WebSocketScript
     }
 
-    /// Accepts the handshake of a WebSocket connection, and runs a script on it.
+    /// Returns a response that accepts the handshake of a WebSocket connection, and runs a script
+    /// on the connection.
     ///
-    /// After the script, the connection is closed with the code 1000, or 1011 if the script has
-    /// thrown an error. A request that is not a valid handshake receives the status 400, 405 or
-    /// 426.
-    /// ``headers`` are added to the response; ``wire`` and the body have no effect.
+    /// After the script, the connection is closed with the code 1000, or with 1011 if the script
+    /// throws an error. A request that is not a valid handshake receives the status 400, 405 or
+    /// 426. ``headers`` are added to the response; ``wire`` and the body have no effect.
     ///
     /// - Parameters:
     ///   - subprotocols: The supported subprotocols, in order of preference.
-    ///   - compresses: A Boolean value that indicates whether the messages are compressed if the
-    ///     client supports it (RFC 7692). Defaults to `true`.
-    ///   - script: Receives and sends the messages. Its Swift task is cancelled when the connection
-    ///     of a server has ended.
+    ///   - compresses: A Boolean value that indicates whether messages are compressed if the client
+    ///     supports compression (RFC 7692). Defaults to `true`.
+    ///   - script: Receives and sends the messages. On a server, its Swift task is cancelled when
+    ///     the connection ends.
     public static func webSocket(
         subprotocols: [String] = [], compresses: Bool = true, _ script: @escaping WebSocketScript
     ) -> MockResponse {
@@ -110,8 +111,8 @@ extension MockResponse {
         return response
     }
 
-    /// Returns the response to a handshake: an accepted one with the connection's properties, or
-    /// the refusal of an invalid request.
+    /// Returns the response to a handshake, and the properties of the connection; no properties if
+    /// the request is invalid and refused.
     func handshakeResponse(
         to request: ReceivedRequest, _ upgrade: WebSocketUpgrade
     ) -> (response: MockResponse, agreement: WebSocketAgreement?) {

@@ -1,9 +1,9 @@
 import Foundation
 import WebServiceCore
 
-/// The bytes of a connection of a ``MockServer`` after a handshake.
+/// A byte connection of a ``MockServer`` after a handshake.
 ///
-/// The thread of the connection receives (``serve()``); a queue sends. Both block.
+/// The connection's thread receives bytes (``serve()``), and a queue sends them. Both block.
 final class SocketConnection: ByteConnection {
     typealias Reader = CheckedContinuation<Data, any Error>
 
@@ -24,7 +24,8 @@ final class SocketConnection: ByteConnection {
 
     var metrics: TransportMetrics { TransportMetrics(total: .zero) }
 
-    /// Receives on the calling thread, each time a caller waits, until the connection is closed.
+    /// Receives bytes on the calling thread whenever a reader waits, until the connection is
+    /// closed.
     func serve() {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
@@ -63,7 +64,8 @@ final class SocketConnection: ByteConnection {
     }
 
     func close() {
-        // Under the lock: after it, ``serve()`` returns, and the descriptor is released.
+        // This happens within the lock, because afterwards ``serve()`` returns, and the descriptor
+        // is released.
         let isFirst = state.withLock { state in
             defer { state.isClosed = true }
             if !state.isClosed { socket.disconnect() }  // also ends a call that blocks

@@ -1,7 +1,7 @@
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// The format of values in the explanation of a mismatch: one line, short, and without secrets.
+/// The format of values in the explanation of a mismatch: one short line without secrets.
 enum Excerpt {
     private static let length = 60
 
@@ -19,7 +19,7 @@ enum Excerpt {
         Redaction.standard.isSecret(parameter: name) ? Redaction.standard.placeholder : text(value)
     }
 
-    /// Returns the number of bytes of a body, and the body if it is short text.
+    /// Returns the number of bytes of a body, and the body itself if it is a short text.
     static func body(_ body: some Collection<UInt8>) -> String {
         let text = String(decoding: body.prefix(4 * length), as: UTF8.self)
         guard !body.isEmpty else { return "no bytes" }

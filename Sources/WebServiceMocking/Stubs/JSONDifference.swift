@@ -1,9 +1,9 @@
 import WebServiceCore
 import WebServiceDiagnostics
 
-/// The first difference between an expected JSON value and a received one that may contain more.
+/// The first difference between an expected JSON value and a received one.
 ///
-/// An object may have further names. An array has the same number of elements.
+/// Received objects may have additional names. Arrays must have the same number of elements.
 struct JSONDifference {
     /// The location of the difference, such as `brewers[0].name`; empty for the whole value.
     private(set) var path: String

@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// A request while stubs are compared with it. Each part is decoded once, for all stubs.
+/// A request that is compared with stubs. Each part is decoded once, for all stubs.
 final class MatchInput {
     let request: ReceivedRequest
 

@@ -6,7 +6,7 @@ public import WebServiceCore
 public typealias MockableSession = Session & StubResponder
 
 extension StubResponder where Self: Session {
-    /// Adds a result for the requests that the matcher accepts.
+    /// Adds a stub that returns a result to each request that a matcher accepts.
     ///
     /// - Parameters:
     ///   - result: The result of every matching request.
@@ -23,7 +23,7 @@ extension StubResponder where Self: Session {
         add(.encodable(requestMatcher), .result(result), fileID: fileID, filePath: filePath, line: line, column: column)
     }
 
-    /// Adds a closure that determines the result of each request that the matcher accepts.
+    /// Adds a stub whose closure determines the result of each request that a matcher accepts.
     ///
     /// - Parameters:
     ///   - requestMatcher: Returns whether the stub applies. Defaults to all requests.
@@ -32,7 +32,7 @@ extension StubResponder where Self: Session {
     ///   - line: The line in that file.
     ///   - column: The column in that line.
     ///   - responder: Returns the result. Called on a background queue, concurrently for different
-    ///     requests. An error that it throws is the error of the request.
+    ///     requests. If it throws an error, the request fails with that error.
     @discardableResult
     public func addStub(
         requestMatcher: @escaping MockSession.Matcher = { _ in true }, fileID: String = #fileID,
@@ -56,7 +56,7 @@ extension StubResponder where Self: Session {
 
     /// Removes all stubs.
     ///
-    /// Requests that were resumed before still use them. Recorded requests are retained.
+    /// Requests that are already resumed still use them. Recorded requests are retained.
     public func removeAllStubs() {
         stubTable.removeAll()
     }

@@ -14,6 +14,8 @@ struct PathPattern: Sendable {
     let text: String
     private let segments: [Segment]
 
+    /// Parses a pattern.
+    ///
     /// - Parameter pattern: The pattern. A query is ignored.
     init(_ pattern: String) {
         text = String(pattern.prefix { $0 != "?" })

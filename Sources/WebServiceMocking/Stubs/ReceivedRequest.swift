@@ -61,7 +61,7 @@ public struct ReceivedRequest: Sendable, Hashable {
     /// In a ``MockSession``, it consists of the path and the query of the URL.
     public var target: String { head.target }
 
-    /// The URL; `nil` if a client sent a target or a `Host` field that does not form one.
+    /// The URL; `nil` if the target and the `Host` field do not form a valid one.
     public var url: URL? {
         guard target.hasPrefix("/") else { return URL(string: target) }
         return URL(string: (origin ?? "http\(isSecure ? "s" : "")://\(headers["Host"] ?? "")") + target)
@@ -72,8 +72,8 @@ public struct ReceivedRequest: Sendable, Hashable {
 
     /// The header fields in the order of arrival, with their original names.
     ///
-    /// Bytes that are not valid UTF-8 are replaced with U+FFFD. A ``MockSession`` adds no fields of
-    /// a transport, such as `Host` and `Content-Length`.
+    /// Bytes that are not valid UTF-8 are replaced with U+FFFD. A ``MockSession`` does not add the
+    /// fields of a transport, such as `Host` and `Content-Length`.
     public var headers: Headers { head.headers }
 
     /// The path: the target up to the first `?`, without the origin, percent-encoded.
@@ -111,7 +111,7 @@ public struct ReceivedRequest: Sendable, Hashable {
         try JSON.decode(type, from: body, using: decoder)
     }
 
-    /// Returns the body as JSON of any shape.
+    /// Returns the body as a JSON value of any structure.
     ///
     /// - Throws: The errors of ``decode(_:decoder:)``.
     public func json() throws -> JSONValue {
@@ -122,10 +122,10 @@ public struct ReceivedRequest: Sendable, Hashable {
     public struct Item: Sendable, Hashable {
         /// The decoded name.
         public let name: String
-        /// The decoded value; empty without a `=`.
+        /// The decoded value; empty if the item has no `=`.
         public let value: String
 
-        /// Creates an item, for comparisons.
+        /// Creates an item for comparisons.
         public init(name: String, value: String) {
             self.name = name
             self.value = value

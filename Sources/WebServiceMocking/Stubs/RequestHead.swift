@@ -64,7 +64,7 @@ struct RequestHead: Sendable, Hashable {
         headers.add(String(decoding: value, as: UTF8.self), for: Headers.Name(name))
     }
 
-    /// Returns the framing of the body; called after all fields were read.
+    /// Returns the framing of the body. Call this method after all fields are read.
     ///
     /// - Throws: A ``Violation`` if fields are missing, repeated or contradictory.
     func framing() throws(Violation) -> Framing {

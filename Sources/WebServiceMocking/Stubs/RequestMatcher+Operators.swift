@@ -1,14 +1,14 @@
 import WebServiceCore
 
 extension RequestMatcher {
-    /// Matches requests that both conditions match.
+    /// Matches requests that meet both conditions.
     public static func && (first: RequestMatcher, second: RequestMatcher) -> RequestMatcher {
         all([first, second])
     }
 
-    /// Matches requests that at least one of the conditions matches.
+    /// Matches requests that meet at least one of the conditions.
     ///
-    /// If both match, the first one determines the values of the placeholders.
+    /// If a request meets both, the first condition determines the values of the placeholders.
     public static func || (first: RequestMatcher, second: RequestMatcher) -> RequestMatcher {
         RequestMatcher("(\(first) or \(second))") {
             first.match($0) ?? second.match($0)
@@ -19,7 +19,7 @@ extension RequestMatcher {
         }
     }
 
-    /// Matches requests that the condition does not match.
+    /// Matches requests that do not meet the condition.
     public static prefix func ! (matcher: RequestMatcher) -> RequestMatcher {
         RequestMatcher("not \(matcher)") {
             matcher.match($0) == nil ? [:] : nil

@@ -3,8 +3,8 @@ import WebServiceCore
 extension RequestMatcher {
     /// Matches requests to a host, such as `api.example.com`.
     ///
-    /// - Parameter host: The host without a port, compared without regard to case; an IPv6 address
-    ///   in brackets. For a ``MockServer``, the host of the `Host` field.
+    /// - Parameter host: The host without a port; an IPv6 address is in brackets. Case is ignored.
+    ///   For a ``MockServer``, it is compared with the `Host` field.
     public static func host(_ host: String) -> RequestMatcher {
         let expected = host.asciiLowercased()
         return RequestMatcher("host \(Excerpt.text(host))") {
@@ -19,9 +19,10 @@ extension RequestMatcher {
     /// ```swift
     /// session.on(.url("https://api.example.com/users/{id}?page=2"), .json(user))
     /// ```
-    /// Scheme, host and port are equal, the path matches as in ``path(_:)``, and the query contains
-    /// at least the specified names and values. For a ``MockServer``, the scheme is `https` with
-    /// TLS and `http` otherwise, and the host and port are those of the `Host` field.
+    /// A request matches if the scheme, host and port are equal, the path matches as in
+    /// ``path(_:)``, and the query contains at least the specified names and values. For a
+    /// ``MockServer``, the scheme is `https` with TLS and otherwise `http`, and the host and port
+    /// are those of the `Host` field.
     ///
     /// - Parameter url: An absolute http or https URL. Any other string matches no request.
     public static func url(_ url: String) -> RequestMatcher {

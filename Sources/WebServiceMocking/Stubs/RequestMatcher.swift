@@ -6,8 +6,9 @@ public import WebServiceCore
 /// ```swift
 /// session.on(.method(.POST) && .path("/users/*") && .json(["role": "brewer"]), .status(201))
 /// ```
-/// Conditions are combined with `&&`, `||` and `!`. Each explains in one line why a request does
-/// not meet it. Explanations do not contain values that `Redaction.standard` considers secret.
+/// The operators `&&`, `||` and `!` combine conditions. For a request that does not meet a
+/// condition, ``mismatches(in:)`` returns an explanation, without values that are secret according
+/// to `Redaction.standard`.
 public struct RequestMatcher: Sendable, CustomStringConvertible {
     /// The condition in words, such as `GET /users/{id}`.
     public let description: String
@@ -129,8 +130,8 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
     /// ```swift
     /// .json(["name": "ale", "tags": ["dark", "strong"], "price": 3.5])
     /// ```
-    /// - Parameter value: The expected JSON. The objects of the body may have further names. Its
-    ///   arrays have the same number of elements.
+    /// - Parameter value: The expected JSON. The objects in the body may have additional names. The
+    ///   arrays must have the same number of elements.
     public static func json(_ value: JSONValue) -> RequestMatcher {
         RequestMatcher("JSON body \(Excerpt.json(value))") { input in
             guard case .success(let received) = input.json else { return false }
@@ -143,8 +144,8 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
         }
     }
 
-    /// Matches requests whose body is JSON that contains members with these values, which may be
-    /// variables.
+    /// Matches requests whose body is a JSON object that contains the given members. Their values
+    /// may be variables.
     ///
     /// A value that is not `Encodable` matches no request.
     @_disfavoredOverload

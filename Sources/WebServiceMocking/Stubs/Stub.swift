@@ -80,7 +80,7 @@ public final class Stub: Sendable, CustomStringConvertible {
 
     /// Limits the stub to a number of requests.
     ///
-    /// Further requests use the stubs that were added before.
+    /// Further requests use the stubs that were added earlier.
     /// ``StubResponder/verify(inOrder:fileID:filePath:line:column:)`` reports a stub with fewer
     /// calls.
     ///
@@ -91,7 +91,7 @@ public final class Stub: Sendable, CustomStringConvertible {
         return self
     }
 
-    /// Allows the stub to remain unused, or to be called fewer times than ``times(_:)`` specifies.
+    /// Allows the stub to remain unused, or to be used less often than ``times(_:)`` specifies.
     @discardableResult
     public func optional() -> Stub {
         state.withLock { $0.isOptional = true }
@@ -114,7 +114,7 @@ public final class Stub: Sendable, CustomStringConvertible {
     /// The responder; `nil` after ``release()``.
     var responder: Responder? { state.withLock { $0.responder } }
 
-    /// Deallocates the responder, which may retain the owner of the stub.
+    /// Releases the responder, which may retain the owner of the stub.
     func release() {
         let released = state.withLock { state in
             defer { state.responder = nil }
@@ -123,7 +123,8 @@ public final class Stub: Sendable, CustomStringConvertible {
         withExtendedLifetime(released) {}  // deallocated outside the lock
     }
 
-    /// The differences between the expected and the actual number of calls, as one sentence.
+    /// The difference between the expected and the actual number of calls, in words; `nil` if there
+    /// is none.
     var countMismatch: String? {
         let (count, limit, isOptional) = state.withLock { ($0.callCount, $0.limit, $0.isOptional) }
         if isOptional || count == limit ?? max(count, 1) { return nil }

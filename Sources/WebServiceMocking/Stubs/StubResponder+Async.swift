@@ -3,7 +3,7 @@ public import WebServiceCore
 extension StubResponder {
     /// Adds a stub whose asynchronous closure responds to requests with a method and a path.
     ///
-    /// The variant that has a matcher describes the closure.
+    /// For details of the closure, see the variant with a matcher.
     @discardableResult
     public func on(
         _ method: Request.Method, _ path: String, fileID: String = #fileID, filePath: String = #filePath,
@@ -19,8 +19,8 @@ extension StubResponder {
     /// ```swift
     /// session.on(.GET, "/users") { _ in .json(try await store.users()) }
     /// ```
-    /// No thread waits for the closure of a ``MockSession``; that of a ``MockServer`` occupies the
-    /// thread of its connection.
+    /// For a ``MockSession``, no thread waits for the closure. For a ``MockServer``, the closure
+    /// occupies the thread of the connection.
     ///
     /// - Parameters:
     ///   - matcher: The requests to which the stub responds.
@@ -28,8 +28,8 @@ extension StubResponder {
     ///   - filePath: The path of that file.
     ///   - line: The line in that file.
     ///   - column: The column in that line.
-    ///   - handler: Returns the response; see ``Stub/AsyncHandler``. An error is treated as that of
-    ///     a synchronous closure.
+    ///   - handler: Returns the response; see ``Stub/AsyncHandler``. An error has the same effect
+    ///     as that of a synchronous closure.
     @discardableResult
     public func on(
         _ matcher: RequestMatcher, fileID: String = #fileID, filePath: String = #filePath, line: Int = #line,

@@ -8,7 +8,7 @@ public import WebServiceCore
 /// session.on(.POST, "/users", [503, 503, .status(201)])
 /// ```
 /// If several stubs match a request, the last one that was added responds. A request that no stub
-/// matches fails with an explanation, which names the closest stubs and the differences. All
+/// matches fails with an explanation that contains the closest stubs and the differences. All
 /// members may be called from any thread.
 public protocol StubResponder: AnyObject, Sendable {
     /// The stubs and the requests.
@@ -52,7 +52,7 @@ extension StubResponder {
 
     /// Adds a stub whose closure responds to requests with a method and a path.
     ///
-    /// The variant that has a matcher describes the closure.
+    /// For details of the closure, see the variant with a matcher.
     @discardableResult
     public func on(
         _ method: Request.Method, _ path: String, fileID: String = #fileID, filePath: String = #filePath,
@@ -74,12 +74,12 @@ extension StubResponder {
         add(.matcher(matcher), .sequence([response]), fileID: fileID, filePath: filePath, line: line, column: column)
     }
 
-    /// Adds a stub that returns successive responses; the last one is repeated.
+    /// Adds a stub that returns successive responses, and repeats the last one.
     ///
     /// ```swift
     /// session.on(.GET, "/user", [503, 503, .json(user)])
     /// ```
-    /// An empty sequence responds with the status 500.
+    /// If `responses` is empty, the stub responds with the status 500.
     ///
     /// - Parameters:
     ///   - matcher: The requests to which the stub responds.
@@ -104,10 +104,10 @@ extension StubResponder {
     ///   - filePath: The path of that file.
     ///   - line: The line in that file.
     ///   - column: The column in that line.
-    ///   - handler: Returns the response. An error that it throws is the error of the request over
-    ///     a ``MockSession``, and a response with the status 500 over a ``MockServer``. A server
-    ///     retains it until ``MockServer/stop()``, so a handler that retains the server prevents
-    ///     the deallocation of both until then.
+    ///   - handler: Returns the response. If it throws an error, a request over a ``MockSession``
+    ///     fails with that error, and a ``MockServer`` responds with the status 500. A server
+    ///     retains the handler until ``MockServer/stop()``, so a handler that retains the server
+    ///     prevents the deallocation of both until then.
     @discardableResult
     public func on(
         _ matcher: RequestMatcher, fileID: String = #fileID, filePath: String = #filePath, line: Int = #line,
@@ -116,10 +116,10 @@ extension StubResponder {
         add(.matcher(matcher), .handler(handler), fileID: fileID, filePath: filePath, line: line, column: column)
     }
 
-    /// Checks that the requests are those that the stubs declare.
+    /// Verifies that the requests correspond to the stubs.
     ///
-    /// Call it at the end of a test, when all requests have completed. Each stub must have been
-    /// used as often as ``Stub/times(_:)`` specifies, or at least once without it, unless it is
+    /// Call this method at the end of a test, when all requests have completed. Each stub must have
+    /// been used as often as ``Stub/times(_:)`` specifies, or else at least once, unless it is
     /// ``Stub/optional()``. Each request must have matched a stub.
     ///
     /// - Parameters:
@@ -129,7 +129,7 @@ extension StubResponder {
     ///   - filePath: The path of that file.
     ///   - line: The line in that file.
     ///   - column: The column in that line.
-    /// - Throws: All violations, with the location of each stub.
+    /// - Throws: ``VerificationError`` with all violations and their locations.
     public func verify(
         inOrder: Bool = false, fileID: String = #fileID, filePath: String = #filePath, line: Int = #line,
         column: Int = #column

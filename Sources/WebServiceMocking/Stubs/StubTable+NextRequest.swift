@@ -44,13 +44,13 @@ extension StubTable {
         WebServiceError(.mockServer, "the server has stopped and has received no further request")
     }
 
-    /// Returns the next request that was not returned yet, and waits until it has arrived.
+    /// Waits for the next request that has not been returned yet, and returns it.
     func nextRequest() async throws -> ReceivedRequest {
         let number = state.withLock { $0.readers.nextNumber() }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let result = state.withLock { state -> Result<ReceivedRequest, any Error>? in
-                    // A cancellation from here on finds the reader.
+                    // A cancellation after this check finds the reader.
                     if Task.isCancelled { return .failure(CancellationError()) }
                     if state.requests.indices.contains(state.readers.readCount) {
                         defer { state.readers.read() }
@@ -67,7 +67,7 @@ extension StubTable {
         }
     }
 
-    /// Ends the waits for further requests.
+    /// Ends all waits for further requests.
     func endReaders() {
         for reader in state.withLock({ $0.readers.removeAll() }) { reader.resume(throwing: Self.stopped) }
     }

@@ -66,9 +66,9 @@ public final class StubTable: Sendable {
         withExtendedLifetime(removed) {}  // deallocated outside the lock
     }
 
-    /// Releases the handlers of all stubs, and those of stubs that are added later.
+    /// Releases the handlers of all stubs, including those that are added later.
     ///
-    /// Everything else remains available for a verification.
+    /// All other data remains available for a verification.
     func close() {
         let stubs = state.withLock { state in
             state.isClosed = true
@@ -91,7 +91,7 @@ public final class StubTable: Sendable {
         return arrival
     }
 
-    /// Replaces a recorded request, for example by one whose body was read.
+    /// Replaces a recorded request, for example with one whose body was read.
     func replace(_ number: Int, with request: some IncomingRequest) {
         state.withLock { state in
             if state.requests.indices.contains(number) { state.requests[number] = request }
@@ -134,7 +134,7 @@ public final class StubTable: Sendable {
         return nil
     }
 
-    /// Records a request that matches no stub.
+    /// Records a request that matches no stub, and returns a description.
     ///
     /// - Returns: The method, the path, and the closest stubs with their mismatches.
     func recordUnmatched(_ request: some IncomingRequest, _ arrival: Arrival) -> String {
@@ -143,11 +143,12 @@ public final class StubTable: Sendable {
         return description
     }
 
-    /// The maximum number of stubs and of mismatches of one stub in a description.
+    /// The maximum number of stubs in a description, and of mismatches for each of them.
     private static let maximum = 3
 
-    /// Returns the method, the path and the closest stubs. The query and the user information of
-    /// the URL may contain secrets, so they are omitted.
+    /// Returns the method, the path and the closest stubs.
+    ///
+    /// The query and the user information of the URL are omitted, because they may contain secrets.
     private static func describe(_ request: ReceivedRequest, closestOf stubs: [Stub]) -> String {
         let start = "no stub matches \(request.method) \(request.path)"
         let input = MatchInput(request)

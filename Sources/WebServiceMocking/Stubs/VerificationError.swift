@@ -8,7 +8,7 @@ public struct VerificationError: Error, Sendable, Hashable, CustomStringConverti
         public enum Kind: Sendable, Hashable {
             /// A stub that was used less often than declared, or not at all.
             case callCount
-            /// A stub that was used after a stub that is declared later.
+            /// A stub that was used after a stub that was declared later.
             case order
             /// A request that no stub matches.
             case unmatchedRequest
@@ -18,14 +18,15 @@ public struct VerificationError: Error, Sendable, Hashable, CustomStringConverti
         public let kind: Kind
         /// The violation as a sentence, without its location.
         public let message: String
-        /// The location of the stub; for a request that matches no stub, that of the verification.
+        /// The location of the stub, or the location of the verification for a request that matches
+        /// no stub.
         public let location: Stub.Location
 
         /// The file, the line and the message.
         public var description: String { "\(location.text): \(message)" }
     }
 
-    /// The violations: call counts, order, requests that match no stub.
+    /// The violations: first call counts, then the order, then requests that match no stub.
     public let violations: [Violation]
 
     /// All violations, one per line.

@@ -1,7 +1,7 @@
 /// The parameters of the extension permessage-deflate (RFC 7692, section 7.1).
 ///
-/// They are the preferences of an endpoint before the handshake, and what both endpoints apply
-/// after it.
+/// Before the handshake, the parameters are the preferences of one endpoint. Afterwards, both
+/// endpoints apply them.
 package struct DeflateParameters: Sendable, Hashable {
     /// A Boolean value that indicates whether the server compresses each message independently.
     package var serverNoContextTakeover = false
@@ -19,7 +19,7 @@ package struct DeflateParameters: Sendable, Hashable {
         role == .client ? clientMaxWindowBits : serverMaxWindowBits
     }
 
-    /// Returns whether messages of an endpoint refer to its earlier messages.
+    /// Returns whether compressed messages of an endpoint refer to its earlier messages.
     func hasContextTakeover(from role: WebSocketRole) -> Bool {
         role == .client ? !clientNoContextTakeover : !serverNoContextTakeover
     }

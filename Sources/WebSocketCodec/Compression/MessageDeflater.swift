@@ -7,7 +7,7 @@ final class MessageDeflater {
     private let stream: UnsafeMutablePointer<Zlib.Stream>
     private let hasContextTakeover: Bool
 
-    /// The window sizes of zlib, as powers of two. It cannot compress with the smallest window of
+    /// The window sizes of zlib, as powers of two. zlib cannot compress with the smallest window of
     /// the extension, 256 bytes.
     static let windowBits = 9...15
     private static let deflated: CInt = 8
@@ -35,14 +35,14 @@ final class MessageDeflater {
     }
 
     deinit {
-        // Returns an error without an effect if the initialization has failed.
+        // If the initialization has failed, this call only returns an error.
         _ = zlib.end(stream)
         stream.deallocate()
     }
 
     /// Returns the compressed message.
     ///
-    /// - Returns: `nil` if zlib fails. The compressor cannot be used any more then.
+    /// - Returns: `nil` if zlib fails. The compressor can then no longer be used.
     func compress(_ message: UnsafeRawBufferPointer) -> Data? {
         guard !message.isEmpty else { return Data(Self.emptyMessage) }
         var compressed = Data()

@@ -4,14 +4,14 @@ import WebServiceCore
 final class MessageInflater {
     private let zlib: Zlib
     private let stream: UnsafeMutablePointer<Zlib.Stream>
-    /// The room for the output.
+    /// The buffer for the output.
     private let room: UnsafeMutableRawBufferPointer
-    /// The room for input without mask.
+    /// The buffer for input without the mask.
     private let input: UnsafeMutableRawBufferPointer
     private let trailerBytes: UnsafeMutableRawBufferPointer
     private let hasContextTakeover: Bool
-    /// A Boolean value that indicates whether no bytes follow the start of the message, or a block
-    /// with the bit BFINAL.
+    /// A Boolean value that indicates whether no bytes have followed the start of the message or
+    /// the last block with the bit BFINAL.
     private var isAtStart = true
 
     private static let roomSize = 16 << 10
@@ -40,7 +40,7 @@ final class MessageInflater {
     }
 
     deinit {
-        // Returns an error without an effect if the initialization has failed.
+        // If the initialization has failed, this call only returns an error.
         _ = zlib.endInflating(stream)
         stream.deallocate()
         room.deallocate()
@@ -53,9 +53,9 @@ final class MessageInflater {
         isAtStart ? UnsafeRawBufferPointer(start: nil, count: 0) : UnsafeRawBufferPointer(trailerBytes)
     }
 
-    /// Removes masked bytes from the front, and returns them without the mask.
+    /// Removes masked bytes from the front of `bytes`, and returns them without the mask.
     ///
-    /// They are valid until the next call.
+    /// The returned bytes are valid until the next call.
     ///
     /// - Returns: `nil` if there are none.
     func unmasked(
@@ -69,10 +69,10 @@ final class MessageInflater {
         return UnsafeRawBufferPointer(unmasked)
     }
 
-    /// Removes compressed bytes from the front, and returns the next decompressed bytes.
+    /// Removes compressed bytes from the front of `bytes`, and returns the next decompressed bytes.
     ///
-    /// They are valid until the next call. A block with the bit BFINAL can be followed by others
-    /// (section 7.2.3.4), whose window is empty.
+    /// The returned bytes are valid until the next call. Further blocks can follow one with the bit
+    /// BFINAL (section 7.2.3.4); their window is empty.
     ///
     /// - Returns: `nil` if the compressed bytes are exhausted.
     func next(_ bytes: inout UnsafeRawBufferPointer) throws(WebSocketViolation) -> UnsafeRawBufferPointer? {

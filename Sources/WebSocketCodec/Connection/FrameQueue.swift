@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// The frames that are sent next. Pongs are sent before the others.
+/// The frames that wait to be sent. Pongs are sent before all other frames.
 struct FrameQueue {
     private var pongs = Queue<Data>()
     private var frames = Queue<Data>()
@@ -17,7 +17,7 @@ struct FrameQueue {
         frames.append(frame)
     }
 
-    /// Appends a pong. If there are too many, it replaces the oldest one.
+    /// Appends a pong. If the maximum number is reached, the oldest pong is removed.
     mutating func append(pong frame: Data) {
         if pongs.count >= Self.maximumPongCount, let oldest = pongs.popFirst() { count -= oldest.count }
         count += frame.count
@@ -29,7 +29,7 @@ struct FrameQueue {
         self = FrameQueue()
     }
 
-    /// Removes frames until they have a minimum size, and returns their bytes.
+    /// Removes frames until their total size reaches a minimum, and returns their bytes.
     ///
     /// - Returns: `nil` if there are none.
     mutating func takeFirst(minimumCount: Int) -> Data? {

@@ -1,7 +1,7 @@
 package import Foundation
 package import WebServiceCore
 
-/// What an endpoint receives from its peer.
+/// An event that an endpoint receives from its peer.
 package enum WebSocketEvent: Sendable, Hashable {
     case message(WebSocketMessage)
     /// A ping. The pong is part of the output.

@@ -3,7 +3,7 @@ package struct WebSocketOptions: Sendable, Hashable {
     package var limits = WebSocketLimits()
     /// The parameters of the extension permessage-deflate; `nil` if it was not negotiated.
     package var deflate: DeflateParameters?
-    /// The size of the smallest messages that are compressed, in bytes. Defaults to 64.
+    /// The minimum size of a message that is compressed, in bytes. Defaults to 64.
     package var minimumCompressedLength = 64
     /// The maximum size of the payload of a frame that is sent, in bytes. Defaults to 128 KiB.
     ///

@@ -2,7 +2,7 @@ package import Foundation
 import WebServiceCore
 
 extension WebSocketStateMachine {
-    /// Processes received bytes, and returns all their events.
+    /// Processes received bytes, and returns all events that they complete.
     package mutating func receive(_ bytes: some ContiguousBytes) -> [WebSocketEvent] {
         bytes.withUnsafeBytes { bytes in
             var rest = bytes
@@ -14,8 +14,8 @@ extension WebSocketStateMachine {
 
     /// Returns the next event, and removes the bytes up to its end from the front of `bytes`.
     ///
-    /// A caller can pass the other bytes later, after the event has been consumed. After the last
-    /// event of a connection, all bytes are removed and ignored.
+    /// The caller can pass the remaining bytes later, after it has processed the event. After the
+    /// last event of a connection, all bytes are removed and ignored.
     ///
     /// - Returns: The event, or `nil` if all bytes were processed and completed no event.
     package mutating func receive(_ bytes: inout UnsafeRawBufferPointer) -> WebSocketEvent? {

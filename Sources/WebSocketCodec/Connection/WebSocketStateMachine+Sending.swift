@@ -13,14 +13,15 @@ extension WebSocketStateMachine {
 
     /// Adds a ping to the output.
     ///
-    /// - Parameter payload: At most 125 bytes, which the pong of the peer contains.
+    /// - Parameter payload: At most 125 bytes. The peer returns them in its pong.
     package mutating func ping(_ payload: Data = Data()) throws(WebSocketSendError) {
         guard phase == .open else { throw .closed }
         guard payload.count <= FrameHeader.maximumControlLength else { throw .payloadTooLong }
         output.append(controlFrame(.ping, payload))
     }
 
-    /// Adds a Close frame to the output. No messages can be sent after it. Later calls do nothing.
+    /// Adds a Close frame to the output. No messages can be sent after it. Further calls have no
+    /// effect.
     package mutating func close(
         _ code: WebSocketClosure.Code = .normalClosure, reason: String = ""
     ) throws(WebSocketSendError) {

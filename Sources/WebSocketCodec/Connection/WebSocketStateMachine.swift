@@ -1,13 +1,13 @@
 package import Foundation
 package import WebServiceCore
 
-/// The protocol of one endpoint of a connection after the handshake (RFC 6455, RFC 7692).
+/// The state machine of one endpoint of a connection after the handshake (RFC 6455, RFC 7692).
 ///
-/// It has no I/O: the caller passes the bytes that it receives to `receive(_:)`, and sends the
-/// bytes of ``takeOutput(minimumCount:)`` after each event, because a violation replaces the output
-/// that is not taken. The state is confined to its owner.
+/// The state machine performs no I/O. The caller passes received bytes to `receive(_:)`, and sends
+/// the bytes of ``takeOutput(minimumCount:)`` after each event, because a violation replaces output
+/// that was not taken. The state is confined to its owner.
 package struct WebSocketStateMachine: ~Copyable {
-    /// The part of the life of a connection.
+    /// The phase of a connection.
     package enum Phase: Sendable, Hashable {
         case open
         /// A Close frame was sent. Messages of the peer are still received.
@@ -64,7 +64,8 @@ package struct WebSocketStateMachine: ~Copyable {
 
     /// Ends the connection, because the byte connection has ended.
     ///
-    /// - Returns: ``WebSocketViolation/missingClose`` if the peer has not sent a Close frame, once.
+    /// - Returns: ``WebSocketViolation/missingClose``, once, if the peer has not sent a Close
+    ///   frame.
     package mutating func connectionEnded() -> WebSocketEvent? {
         switch phase {
         case .open, .closing: fail(.missingClose)

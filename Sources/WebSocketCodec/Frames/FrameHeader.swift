@@ -33,11 +33,12 @@ package struct FrameHeader: Sendable, Hashable {
     static let opcodeBits: UInt8 = 0x0F
     static let maskBit: UInt8 = 0x80
     static let lengthBits: UInt8 = 0x7F
-    /// The lengths in the second byte that announce lengths of 16 and 64 bits.
+    /// The lengths in the second byte that indicate an extended length of 16 or 64 bits.
     static let length16: UInt8 = 126
     static let length64: UInt8 = 127
 
-    /// Appends the frame: the header with the length of the payload, and the masked payload.
+    /// Appends a frame: the header with the length of the payload, and the payload, masked if the
+    /// header has a key.
     static func append(_ header: FrameHeader, _ payload: some Collection<UInt8>, to output: inout Data) {
         var header = header
         header.length = payload.count
@@ -51,7 +52,7 @@ package struct FrameHeader: Sendable, Hashable {
         }
     }
 
-    /// Appends the bytes of the header. The length has as few bytes as possible.
+    /// Appends the bytes of the header. The length is encoded in as few bytes as possible.
     package func append(to output: inout Data) {
         let flags = (isFinal ? Self.finalBit : 0) | (isCompressed ? Self.compressedBit : 0)
         output.append(flags | opcode.rawValue)

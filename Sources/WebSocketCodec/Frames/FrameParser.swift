@@ -1,12 +1,11 @@
 /// An incremental parser of frames (RFC 6455, section 5.2).
 ///
-/// It validates headers as soon as their bytes are received, and passes payloads on without copying
-/// them.
+/// The parser validates headers as soon as their bytes are received, and does not copy payloads.
 struct FrameParser: Sendable {
     /// A part of a frame. Each frame has a header, any number of payload parts, and an end.
     enum Part {
         case header(FrameHeader)
-        /// Masked bytes of the payload, which start at an offset.
+        /// Masked bytes of the payload, beginning at an offset.
         case payload(UnsafeRawBufferPointer, FrameHeader, offset: Int)
         case end(FrameHeader)
     }
@@ -23,7 +22,7 @@ struct FrameParser: Sendable {
 
     /// - Parameters:
     ///   - role: The role of the receiver.
-    ///   - allowsCompression: A Boolean value that indicates whether RSV1 has a meaning.
+    ///   - allowsCompression: A Boolean value that indicates whether the bit RSV1 is allowed.
     ///   - maximumLength: The maximum size of a payload, in bytes.
     init(role: WebSocketRole, allowsCompression: Bool, maximumLength: Int) {
         self.role = role
@@ -75,7 +74,7 @@ struct FrameParser: Sendable {
             maskingKey: key, length: length)
     }
 
-    /// Validates the two first bytes of a header.
+    /// Validates the first two bytes of a header, and returns the opcode.
     private func validatedOpcode(_ first: UInt8, _ second: UInt8) throws(WebSocketViolation) -> Opcode {
         guard first & FrameHeader.reservedBits == 0 else { throw .reservedBit }
         guard let opcode = Opcode(rawValue: first & FrameHeader.opcodeBits) else { throw .reservedOpcode }
@@ -93,7 +92,8 @@ struct FrameParser: Sendable {
         }
     }
 
-    /// Returns the length of the payload, which must have as few bytes as possible.
+    /// Returns the length of the payload. Throws an error unless it is encoded in as few bytes as
+    /// possible.
     private func length(_ short: UInt8, _ extended: ArraySlice<UInt8>) throws(WebSocketViolation) -> Int {
         guard !extended.isEmpty else { return try limited(UInt64(short)) }
         let number = Self.number(extended)
@@ -115,7 +115,7 @@ struct FrameParser: Sendable {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Removes at most a number of bytes from the front, and returns them.
+    /// Removes up to a number of bytes from the front, and returns them.
     mutating func removePrefix(_ length: Int) -> UnsafeRawBufferPointer {
         let removed = UnsafeRawBufferPointer(rebasing: prefix(length))
         self = UnsafeRawBufferPointer(rebasing: dropFirst(length))

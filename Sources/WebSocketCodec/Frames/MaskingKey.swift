@@ -1,6 +1,6 @@
 /// The key that a client applies to the payload of a frame (RFC 6455, section 5.3).
 package struct MaskingKey: Sendable, Hashable {
-    /// The four bytes of the key, the first of which is the most significant.
+    /// The four bytes of the key. The first one is the most significant.
     package let value: UInt32
 
     package init(_ value: UInt32) { self.value = value }

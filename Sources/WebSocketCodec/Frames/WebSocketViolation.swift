@@ -30,7 +30,7 @@ package enum WebSocketViolation: Error, Sendable, Hashable, CaseIterable {
     case tooManyFragments
     case outOfMemory
 
-    /// The code of the Close frame that is the response; `nil` if none can be sent.
+    /// The code of the Close frame with which the endpoint responds; `nil` if none can be sent.
     package var closeCode: WebSocketClosure.Code? {
         switch self {
         case .reservedBit, .reservedOpcode, .maskedFrame, .unmaskedFrame, .nonMinimalLength, .invalidLength,

@@ -40,7 +40,7 @@ package struct ClientHandshake: Sendable, Hashable {
         return fields
     }
 
-    /// Verifies the response.
+    /// Verifies the response, and returns the result of the handshake.
     package func agreement(status: Int, headers: Headers) throws(WebSocketHandshakeError) -> WebSocketAgreement {
         guard status == 101 else { throw .unexpectedStatus(status) }
         try headers.requireUpgrade()

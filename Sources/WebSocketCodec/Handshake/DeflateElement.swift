@@ -5,7 +5,7 @@ struct DeflateElement: Sendable, Hashable {
     /// The parameter `client_max_window_bits`.
     enum ClientWindow: Hashable {
         case absent
-        /// Without a value, which only an offer can contain.
+        /// The parameter without a value, which only an offer can contain.
         case supported
         case bits(Int)
     }
@@ -18,8 +18,8 @@ struct DeflateElement: Sendable, Hashable {
     var serverMaxWindowBits: Int?
     var clientMaxWindowBits = ClientWindow.absent
 
-    /// - Returns: `nil` if the element is another extension, or a parameter is unknown, repeated or
-    ///   has an invalid value (section 7.1).
+    /// - Returns: `nil` if the element is a different extension, or a parameter is unknown, is
+    ///   repeated or has an invalid value (section 7.1).
     init?(_ element: ExtensionElement) {
         guard element.name == Self.name else { return nil }
         var names: Set<String> = []

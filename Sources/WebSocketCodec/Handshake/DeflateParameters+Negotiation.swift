@@ -9,7 +9,7 @@ extension DeflateParameters {
 
     /// Returns the response of a server to an offer, as an element of `Sec-WebSocket-Extensions`.
     ///
-    /// It contains the window of the server if the offer does (section 7.1.2.1).
+    /// The response contains the window of the server if the offer does (section 7.1.2.1).
     func response(to offer: DeflateElement) -> String {
         field(
             serverWindow: offer.serverMaxWindowBits == nil ? limit(serverMaxWindowBits) : "=\(serverMaxWindowBits)",
@@ -28,7 +28,7 @@ extension DeflateParameters {
         return field
     }
 
-    /// Returns what a server applies that accepts an offer with its preferences.
+    /// Returns the parameters that a server with these preferences applies if it accepts an offer.
     func accepting(_ offer: DeflateElement) -> DeflateParameters {
         var accepted = self
         accepted.serverNoContextTakeover = serverNoContextTakeover || offer.serverNoContextTakeover
@@ -42,7 +42,7 @@ extension DeflateParameters {
         return accepted
     }
 
-    /// Returns what a client applies that receives a response to its offer.
+    /// Returns the parameters that a client with this offer applies after a response.
     ///
     /// - Returns: `nil` if the response does not correspond to the offer (section 7.1).
     func applying(_ response: DeflateElement) -> DeflateParameters? {

@@ -3,8 +3,8 @@ package import WebServiceCore
 
 /// Parses the response to a handshake from bytes that arrive in pieces of any size.
 ///
-/// The body of a refused handshake has a length, is chunked, or ends with the connection (RFC 9112,
-/// section 6.3).
+/// The body of a refused handshake has a specified length, is chunked, or ends with the connection
+/// (RFC 9112, section 6.3).
 package struct HandshakeResponse {
     package enum Event {
         case interim(ResponseHead)
@@ -32,7 +32,7 @@ package struct HandshakeResponse {
     private let url: String
     private var phase = Phase.head
     private var bytes: [UInt8] = []
-    /// The start of the bytes that are not parsed, and the end of those that contain no line feed.
+    /// The start of the unparsed bytes, and the end of the part of them that contains no line feed.
     private var position = 0
     private var scanned = 0
     private var headStart = 0

@@ -17,7 +17,8 @@ extension Headers {
             .map { String(decoding: ASCII.trimmed($0), as: UTF8.self) }.filter { !$0.isEmpty }
     }
 
-    /// Throws an error unless the fields switch to WebSocket (RFC 6455, sections 4.1 and 4.2.1).
+    /// Throws an error unless the fields request or accept the upgrade to WebSocket (RFC 6455,
+    /// sections 4.1 and 4.2.1).
     func requireUpgrade() throws(WebSocketHandshakeError) {
         guard members(of: .upgrade).contains(where: { $0.equalsIgnoringASCIICase("websocket") }) else {
             throw .missingUpgrade

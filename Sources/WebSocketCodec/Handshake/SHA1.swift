@@ -2,8 +2,8 @@ import Foundation
 
 /// The hash function SHA-1 (FIPS 180-4), for the field `Sec-WebSocket-Accept` only.
 ///
-/// It is no security feature: the field proves that a server supports WebSocket (RFC 6455, section
-/// 10.8).
+/// Security does not depend on the hash: the field only proves that a server supports WebSocket
+/// (RFC 6455, section 10.8).
 enum SHA1 {
     /// Returns the hash of bytes in memory.
     static func hash(_ bytes: [UInt8]) -> [UInt8] {

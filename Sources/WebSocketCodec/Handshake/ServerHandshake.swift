@@ -7,7 +7,7 @@ package struct ServerHandshake: Sendable, Hashable {
     package let subprotocols: [String]
     private let extensions: [ExtensionElement]
 
-    /// Verifies a request, whose version is HTTP/1.1.
+    /// Verifies an HTTP/1.1 request.
     package init(method: String, headers: Headers) throws(WebSocketHandshakeError) {
         guard method == "GET" else { throw .invalidMethod }
         try headers.requireUpgrade()
@@ -25,7 +25,7 @@ package struct ServerHandshake: Sendable, Hashable {
     /// The first valid offer of permessage-deflate.
     private var offer: DeflateElement? { extensions.lazy.compactMap { DeflateElement($0) }.first }
 
-    /// Returns the result of the handshake with the preferences of the server.
+    /// Returns the result of the handshake according to the server's preferences.
     ///
     /// - Parameters:
     ///   - supported: The subprotocols of the server, in order of preference. The first one that
@@ -54,7 +54,7 @@ package struct ServerHandshake: Sendable, Hashable {
         return fields
     }
 
-    /// The header fields of the response to an invalid request.
+    /// Returns the header fields of the response to an invalid request.
     package static func fields(for error: WebSocketHandshakeError) -> Headers {
         switch error {
         case .invalidMethod: ["Allow": "GET"]

@@ -13,6 +13,8 @@ package struct WebSocketKey: Sendable, Hashable {
             .base64EncodedString()
     }
 
+    /// Creates a key from the value of the field.
+    ///
     /// - Returns: `nil` if the value is not 16 bytes in Base64.
     package init?(_ value: String) {
         guard Data(base64Encoded: value)?.count == Self.length else { return nil }

@@ -1,6 +1,6 @@
 import WebServiceCore
 
-/// The message that is being received: its fragments are joined and decompressed as they arrive.
+/// Joins and decompresses the fragments of a message as they arrive.
 struct MessageAssembler: ~Copyable {
     private let role: WebSocketRole
     private let limits: WebSocketLimits
@@ -21,7 +21,7 @@ struct MessageAssembler: ~Copyable {
         self.zlib = zlib
     }
 
-    /// Begins a message, or continues it with the next frame.
+    /// Begins a message, or continues the current one with the next frame.
     mutating func begin(_ header: FrameHeader) throws(WebSocketViolation) {
         if header.opcode == .continuation {
             guard content != nil else { throw .unexpectedContinuation }
@@ -78,7 +78,7 @@ struct MessageAssembler: ~Copyable {
 
     /// Ends a frame.
     ///
-    /// - Returns: The message if the frame is its last one.
+    /// - Returns: The message, if the frame is its last one; otherwise `nil`.
     mutating func end(_ header: FrameHeader) throws(WebSocketViolation) -> WebSocketMessage? {
         guard header.isFinal else { return nil }
         if isCompressed, let inflater {

@@ -5,7 +5,7 @@ import WebServiceCore
 struct MessageContent {
     private var bytes = Data()
     private let maximumLength: Int
-    /// The state of the text; `nil` for data.
+    /// The validator of a text message; `nil` for data.
     private var validator: UTF8Validator?
 
     init(isText: Bool, maximumLength: Int) {
@@ -13,12 +13,12 @@ struct MessageContent {
         self.maximumLength = maximumLength
     }
 
-    /// Throws an error if the message would be larger than the limit with more bytes.
+    /// Throws an error if the message would exceed the limit with a number of further bytes.
     func validate(adding length: Int) throws(WebSocketViolation) {
         guard length <= maximumLength - bytes.count else { throw .messageTooLarge }
     }
 
-    /// Appends bytes, and removes the mask of a frame that contains them at an offset.
+    /// Appends a part of a frame's payload, and removes the mask.
     mutating func append(
         _ part: UnsafeRawBufferPointer, _ maskingKey: MaskingKey? = nil, at offset: Int = 0
     ) throws(WebSocketViolation) {
@@ -37,7 +37,7 @@ struct MessageContent {
         guard isValid else { throw .invalidText }
     }
 
-    /// Returns the message, which is complete.
+    /// Returns the complete message.
     func message() throws(WebSocketViolation) -> WebSocketMessage {
         guard let validator else { return .data(bytes) }
         guard validator.isComplete else { throw .invalidText }

@@ -1,6 +1,6 @@
 /// An incremental validator of UTF-8 (RFC 3629), which detects the first invalid byte.
 struct UTF8Validator: Sendable {
-    /// The number of bytes that the current character lacks.
+    /// The number of missing bytes of the current character.
     private var missing = 0
     /// The valid range of the next byte of the current character.
     private var lower: UInt8 = 0x80
@@ -30,7 +30,7 @@ struct UTF8Validator: Sendable {
         return true
     }
 
-    /// Prepares for the bytes that follow the first one of a character (RFC 3629, section 4).
+    /// Processes the first byte of a character (RFC 3629, section 4).
     private mutating func start(_ byte: UInt8) -> Bool {
         switch byte {
         case 0xC2...0xDF: missing = 1
@@ -45,7 +45,7 @@ struct UTF8Validator: Sendable {
         return true
     }
 
-    /// Returns the index of a byte before which all bytes are ASCII, in steps of words.
+    /// Returns an index before which all bytes are ASCII. Words of 8 bytes are examined at once.
     private static func endOfASCII(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
         var index = start
         while index + 8 <= bytes.count,

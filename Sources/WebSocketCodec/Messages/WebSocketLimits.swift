@@ -1,6 +1,6 @@
-/// The limits of what a peer can send.
+/// The limits for the messages of a peer.
 ///
-/// They are compared with the lengths in headers and with the decompressed bytes before memory is
+/// Lengths in headers and decompressed bytes are compared with the limits before memory is
 /// allocated for them.
 package struct WebSocketLimits: Sendable, Hashable {
     /// The maximum size of the payload of a frame, in bytes, before decompression. Defaults to
