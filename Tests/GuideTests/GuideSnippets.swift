@@ -870,7 +870,9 @@ struct GuideSnippets {
         #expect(sent.headers["X-App"] == "brewery")
         #expect(sent.headers["Cookie"] == "session=7")
         let command = order.request.curlDescription()
-        #expect(command.contains(#"'{"beer":"ale","password":"[redacted]"}'"#))
+        // The keys have no order.
+        #expect(command.contains(#""beer":"ale""#))
+        #expect(command.contains(#""password":"[redacted]""#))
         #expect(!command.contains("X-App"))
         #expect(!command.contains("Cookie"))
         let archive = try Data(contentsOf: folder.appendingPathComponent("brewers.har"))
