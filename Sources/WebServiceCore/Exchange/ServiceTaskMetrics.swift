@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The start and the end of the stages of a ``SessionTask``; `nil` for a stage that did not take
+/// The dates and durations of the stages of a ``SessionTask``; `nil` for a stage that did not take
 /// place.
 ///
 /// Durations are measured by a monotonic clock. Dates are computed from its instants and the date

@@ -27,7 +27,8 @@ extension SessionTask {
 
     /// Returns a typed task that decodes the response with a closure on the main actor.
     ///
-    /// An error thrown by the closure becomes the error of the task.
+    /// Use this method for types that are isolated to the main actor. An error thrown by the
+    /// closure becomes the error of the task.
     public func decode<Value: Sendable>(
         onMain decode: @escaping @MainActor @Sendable (Response) throws -> Value
     ) -> TypedTask<Value> {
