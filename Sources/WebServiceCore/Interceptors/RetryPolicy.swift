@@ -118,6 +118,9 @@ public struct RetryPolicy: Interceptor {
     }
 
     /// Sends the request until it succeeds or the policy allows no further attempt.
+    ///
+    /// - Throws: The last error of `next`; ``WebServiceError/Code/bodyNotReplayable``;
+    /// `CancellationError` during a pause.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let clock = next.context.service.clock
         let pauseClock = timekeeper.map(TaskClock.init) ?? clock
@@ -131,7 +134,7 @@ public struct RetryPolicy: Interceptor {
             let spent = Duration.nanoseconds(Int64(clamping: clock.now - start))
             let retryAfter = (try? result.get())?.header(.retryAfter)  // an error has no header fields
             let requested = retryAfter.flatMap { RetryAfter($0, now: pauseClock.date) }
-            // A pause up to the deadline would replace the result by the error of the deadline.
+            // A pause up to the deadline would replace the result with the error of the deadline.
             let limit = Limit(min(budget, request.options.requestDeadline), request, result, attempts: maximumAttempts)
             switch decide(request, attempt: attempt, spent: spent, limit: limit, requested: requested, clock) {
             case .stop(let why):
@@ -156,7 +159,7 @@ public struct RetryPolicy: Interceptor {
 
         init(_ duration: Duration, _ request: Request, _ result: Result<Response, any Error>, attempts: Int) {
             self.duration = duration
-            // With a timeout of the attempt, each attempt has its full time.
+            // With an attempt timeout, each attempt may take its full time.
             guard case .failure(let error as URLError) = result, error.code == .timedOut,
                 request.options.attemptTimeout == nil, let timeout = request.options.timeout
             else { return }

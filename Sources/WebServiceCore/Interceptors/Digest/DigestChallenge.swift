@@ -33,7 +33,7 @@ struct DigestChallenge: Sendable, Equatable {
     /// A Boolean value that indicates whether only the nonce of the last request was rejected.
     let isStale: Bool
 
-    /// - Returns: `nil` for another algorithm or protection, or without a nonce.
+    /// - Returns: `nil` for another algorithm or protection, or without a realm or a nonce.
     private init?(_ parameters: [String: String]) {
         guard let realm = parameters["realm"], let nonce = parameters["nonce"],
             let algorithm = Algorithm(rawValue: parameters["algorithm"]?.asciiLowercased() ?? "md5")

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The environment of an endpoint while it fetches a request.
+/// The environment of an endpoint while it fetches the raw data of a request.
 public struct EndpointContext: Sendable {
     /// The identifier of this execution, unique within the process.
     public let id: UInt64

@@ -57,7 +57,7 @@ public protocol ServiceEndpoint: Sendable {
 
     /// Returns how the endpoint handles stored raw data of the request.
     ///
-    /// By default it processes the data of the requests that it supports.
+    /// By default, the endpoint processes the data of the requests that it supports.
     func storedData(of request: any ServiceRequest) -> StorageEntry.Handling
 }
 
