@@ -148,7 +148,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         return self
     }
 
-    // MARK: Pages on their way
+    // MARK: Pages in flight
 
     private func move(_ turn: Turns.Turn) async throws -> Page<Item, Position>? {
         try await turns.wait(turn)

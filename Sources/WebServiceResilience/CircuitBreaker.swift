@@ -24,10 +24,11 @@ import FoundationNetworking
 /// them. Every other response is a success. Other errors, such as a cancellation, are neither. A
 /// request that was sent before the circuit opened does not affect it.
 ///
-/// After a retry policy in the list, each attempt counts; before it, each exchange. An open circuit
-/// is not retried. Each change of a circuit is recorded in the task's `Timeline`. A circuit
-/// without a change for an hour and for ``openDuration`` may be closed to release its memory.
-/// Services that share an instance share its circuits. All members may be used from any thread.
+/// After a retry policy in the list of interceptors, a circuit breaker counts each attempt; before
+/// it, each exchange. A request that an open circuit refuses is not retried. Each change of a
+/// circuit is recorded in the task's `Timeline`. A circuit without a change for an hour and for
+/// ``openDuration`` may be closed to release its memory. Services that share an instance share its
+/// circuits. All members may be used from any thread.
 public final class CircuitBreaker: Interceptor {
     /// The number of consecutive failures after which a circuit opens.
     public let maximumFailures: Int
@@ -46,7 +47,7 @@ public final class CircuitBreaker: Interceptor {
     ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
     ///     30 seconds.
     ///   - isFailure: Returns whether a result is a failure of the server. Called once per attempt,
-    ///     in the background. Defaults to the failures named above.
+    ///     in the background. Defaults to the failures that ``CircuitBreaker`` lists.
     ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
     ///     to the origin of the URL.
     public init(
@@ -181,7 +182,7 @@ private struct OpenCircuit: Error {
 }
 
 extension WebServiceError {
-    /// The time until a ``CircuitBreaker`` sends the next trial, when it refused the request.
+    /// The duration until the next trial of the ``CircuitBreaker`` that refused the request.
     ///
     /// Zero while a trial is in flight; `nil` for errors with a code other than
     /// `Code.circuitOpen`.
