@@ -49,7 +49,7 @@ extension CacheExchange {
     }
 
     /// Returns the stored response after a 304 to its validators, or `nil` if the server has
-    /// another representation. The stored response is then removed.
+    /// another representation. In the latter case, the stored response is removed.
     private func validatedResponse(
         _ response: Response, to stored: CachedResponse, updated: CachedResponse?, _ flight: CacheFlight
     ) throws -> Response? {
@@ -203,7 +203,7 @@ extension CachedResponse {
         return freshened(by: response, requestTime: requestTime, responseTime: responseTime)
     }
 
-    /// Returns whether a response has another entity tag than the stored response.
+    /// Returns whether a response has an entity tag other than that of the stored response.
     fileprivate func contradicts(_ response: Response) -> Bool {
         guard let old = eTag, let new = response.header(.eTag) else { return false }
         return !EntityTag.describes(new, old)

@@ -41,8 +41,8 @@ import FoundationNetworking
 /// Stored responses are never shared between accounts. If `account` returns `nil`, a stored
 /// response is returned only for requests with the same credentials and the same other fields:
 /// - Credentials are all fields whose names resemble the name of a credential, such as
-///   `Authorization` and `X-Api-Key`, those set by an `Authentication`, and cookies, including
-///   those that the service's cookie jar adds after the cache.
+///   `Authorization` and `X-Api-Key`, all fields set by an `Authentication`, and all cookies.
+///   Cookies that the service's cookie jar adds after the cache are included.
 /// - Other fields are all fields except `Accept`, `Accept-Charset`, `Accept-Encoding`,
 ///   `Accept-Language`, `Cache-Control`, `Date`, `DNT`, `If-Modified-Since`, `If-None-Match`,
 ///   `Origin`, `Pragma`, `Priority`, `Referer`, `Request-Id`, `Save-Data`, `Sec-GPC`, `User-Agent`,

@@ -33,7 +33,7 @@ extension Paginator where Position == Int {
 
     /// Returns a paginator for pages identified by an offset, with the length of the list.
     ///
-    /// This method is the same as ``offset(from:itemsPerPage:end:items:)``, for responses that
+    /// This method does the same as ``offset(from:itemsPerPage:end:items:)`` for responses that
     /// contain the length of the list (``Page/total``), so no additional request is needed to find
     /// the end.
     public static func offset(
@@ -65,7 +65,7 @@ extension Paginator where Position == Int {
 
     /// Returns a paginator for pages identified by a number, with the length of the list.
     ///
-    /// This method is the same as ``pageNumber(from:itemsPerPage:end:items:)``, for responses that
+    /// This method does the same as ``pageNumber(from:itemsPerPage:end:items:)`` for responses that
     /// contain the length of the list (``Page/total``), so no additional request is needed to find
     /// the end, unless the paginator was reset to a later page.
     public static func pageNumber(

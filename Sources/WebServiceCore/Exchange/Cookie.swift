@@ -244,8 +244,9 @@ extension Cookie {
             host.hasPrefix("[") || BaseURL.endsInNumber(host)
         }
 
-        /// Returns whether a cookie can be set for a domain and its subdomains: not if the domain
-        /// is an IP address, has no dot, or is a public suffix (RFC 6265, section 5.3, step 5).
+        /// Returns whether a cookie can be set for a domain and its subdomains. This is impossible
+        /// for an IP address, a domain without a dot and a public suffix (RFC 6265, section 5.3,
+        /// step 5).
         static func hasSubdomains(_ domain: String, _ suffixes: PublicSuffixList?) -> Bool {
             !isAddress(domain) && domain.split(separator: ".").count > 1 && suffixes?.contains(domain) != true
         }

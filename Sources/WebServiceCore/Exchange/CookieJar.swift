@@ -10,9 +10,9 @@ public import Foundation
 /// Guarantees:
 /// - A cookie is sent to the host that set it and, if it has a `Domain` attribute, to the
 ///   subdomains of that domain. A host can name itself and those of its parent domains that contain
-///   a dot; an IP address can name only itself. If the library libpsl is available when the program
-///   runs (``knowsPublicSuffixes``), a public suffix such as `co.uk` is accepted only from the host
-///   of that name, as a host-only cookie (RFC 6265, section 5.3, step 5). Hosts are compared in the
+///   a dot; an IP address can name only itself. If the library libpsl is available at run time
+///   (``knowsPublicSuffixes``), a public suffix such as `co.uk` is accepted only from the host of
+///   that name, as a host-only cookie (RFC 6265, section 5.3, step 5). Hosts are compared in the
 ///   form in which they are sent: a `Domain` with non-ASCII characters matches none.
 /// - A `Secure` cookie is accepted and sent only over https, and no cookie set over http replaces
 ///   or shadows it. The prefixes `__Secure-` and `__Host-` are enforced.

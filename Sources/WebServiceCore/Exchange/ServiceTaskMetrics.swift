@@ -30,8 +30,8 @@ public struct ServiceTaskMetrics: Sendable {
     public var responseTime: Duration? { duration(.fetchStart, .responseEnd) }
     /// The duration from ``responseJSONStart`` to ``responseJSONEnd``.
     public var responseJSONTime: Duration? { duration(.responseJSONStart, .responseJSONEnd) }
-    /// The duration from ``updateUIStart`` to ``updateUIEnd``: all main-queue handlers and what ran
-    /// between them.
+    /// The duration from ``updateUIStart`` to ``updateUIEnd``: all main-queue handlers and all code
+    /// that ran between them.
     public var updateUITime: Duration? { duration(.updateUIStart, .updateUIEnd) }
 
     enum Stage: Int {

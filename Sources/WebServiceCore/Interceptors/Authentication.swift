@@ -124,8 +124,8 @@ public final class Authentication: Interceptor {
     /// Sends the request with the credential.
     ///
     /// - Throws: ``WebServiceError/Code/authenticationFailed``,
-    /// ``WebServiceError/Code/excessiveRefresh`` or ``WebServiceError/Code/bodyNotReplayable``; an
-    /// error of the provider or of `next`.
+    ///   ``WebServiceError/Code/excessiveRefresh`` or ``WebServiceError/Code/bodyNotReplayable``;
+    ///   an error of the provider or of `next`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let id = ObjectIdentifier(self)
         let origins = origins.union([next.context.service.baseOrigin].compactMap(\.self))

@@ -136,9 +136,9 @@ final class RefreshFlight: Sendable {
         if !isWanted { task.cancel() }
     }
 
-    /// Returns the kind of an error of a refresh: the status and the error code of the response
-    /// (RFC 6749, section 5.2), the code of an error of this library or of the transport, or a
-    /// type. It contains no other text, which may be secret.
+    /// Returns the kind of an error of a refresh, without other text, which may be secret. The kind
+    /// is the status and the error code of the response (RFC 6749, section 5.2), the code of an
+    /// error of this library or of the transport, or a type.
     private static func reason(_ error: any Error) -> String {
         guard let error = error as? WebServiceError else { return ": \(ExchangeLog.Attempt.kind(of: error))" }
         guard error.code == .unacceptableStatus, let status = error.status else { return ": \(error.code)" }

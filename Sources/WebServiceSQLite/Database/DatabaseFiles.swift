@@ -80,8 +80,8 @@ struct DatabaseFiles: Sendable {
         unlink(index)
     }
 
-    /// Renames the database and its log, with the suffix `.damaged` for the database. Existing
-    /// files of these names are replaced.
+    /// Appends the suffix `.damaged` to the name of the database, and renames its log accordingly.
+    /// Existing files of these names are replaced.
     func moveAside() throws {
         let aside = database + ".damaged"
         try system("rename") { rename(database, aside) }

@@ -6,8 +6,8 @@ import FoundationNetworking
 
 /// A typed request that ``HTTPEndpoint`` sends.
 ///
-/// It defines the ``Request``; an output of type `Void`, `Data`, `String` or any `Decodable` type
-/// is decoded automatically.
+/// A conforming type defines the ``Request``; an output of type `Void`, `Data`, `String` or any
+/// `Decodable` type is decoded automatically.
 ///
 /// ```swift
 /// struct Rename: HTTPServiceRequest, Hashable {

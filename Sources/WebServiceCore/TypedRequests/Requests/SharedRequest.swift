@@ -14,8 +14,8 @@ extension SessionTask {
     /// When the task is resumed, its request is compared with those of the service's tasks that are
     /// in flight and for which this method was called. If it has a key, it is compared with typed
     /// requests as well. Without a key, requests are equal if they have the same method, URL, body
-    /// and header fields (apart from `traceparent`, `tracestate` and `baggage`), the same
-    /// ``Request/Options/cachePolicy`` and ``Request/Options/shouldHandleCookies``, and no
+    /// and header fields (apart from `traceparent`, `tracestate` and `baggage`), and the same
+    /// ``Request/Options/cachePolicy`` and ``Request/Options/shouldHandleCookies``, and if no
     /// ``Authentication`` was cleared between them. A body that is a file, a stream, a form with
     /// files or provided by a closure is equal to no other.
     ///
