@@ -70,7 +70,7 @@ extension CacheExchange {
     private func reload(_ plain: Request, _ flight: CacheFlight) async throws -> Response {
         let (result, requestTime, responseTime) = await send(plain)
         let response = try result.get()
-        guard response.status != 304 else { throw URLError(.badServerResponse) }  // to a request without a condition
+        guard response.status != 304 else { throw URLError(.badServerResponse) }  // no condition was sent
         store(response, flight, requestTime: requestTime, responseTime: responseTime)
         return response
     }

@@ -57,10 +57,10 @@ import FoundationNetworking
 /// request. Then only the account and `Vary` separate requests. A constant account is suitable for
 /// an API without users.
 ///
-/// The cache stores the status, the header fields without `Set-Cookie` and without those of the
-/// connection, and the body, under a key that contains the URL and the account. Nothing is
-/// encrypted. The limits of the storage bound the amount of data. Only the `no-store` directive
-/// prevents storing.
+/// The cache stores the status, the header fields except `Set-Cookie` and those of the connection,
+/// and the body, under a key that contains the URL and the account. Nothing is encrypted. The
+/// limits of the storage bound the amount of data. To exclude a response from storing, use the
+/// `no-store` directive.
 ///
 /// A storage failure never fails a request. A storage that does not respond delays a request by at
 /// most 10 seconds; the request then proceeds as if nothing were stored, and the observer is

@@ -14,10 +14,11 @@ import FoundationNetworking
 /// - A circuit is closed at first, and requests are sent. After ``maximumFailures`` consecutive
 ///   failures, it opens.
 /// - While a circuit is open, requests fail immediately with `WebServiceError.Code.circuitOpen`.
-///   `WebServiceError.timeUntilTrial` is the remaining time.
+///   `WebServiceError.timeUntilTrial` is the remaining duration.
 /// - After ``openDuration``, the next request is sent as a trial. Until it ends, other requests
-///   fail as before, with a remaining time of zero. If the trial succeeds, the circuit closes; if
-///   it fails, the circuit is open again. If the trial is cancelled, the next request is the trial.
+///   fail as before, with a remaining duration of zero. If the trial succeeds, the circuit closes;
+///   if it fails, the circuit opens again. If the trial is cancelled, the next request is the
+///   trial.
 ///
 /// Failures are the statuses 500, 502, 503 and 504, and the transport errors of
 /// `RetryPolicy.defaultErrorCodes` except `notConnectedToInternet`, unless `isFailure` defines
@@ -216,6 +217,6 @@ extension Timeline.Kind {
 
 extension WebServiceError.Code {
     /// A request that was not sent, because a ``CircuitBreaker`` is open.
-    /// `WebServiceError.timeUntilTrial` is the time until the next trial.
+    /// `WebServiceError.timeUntilTrial` is the duration until the next trial.
     public static let circuitOpen = WebServiceError.Code("circuitOpen")
 }

@@ -65,9 +65,9 @@ public final class SessionTask: Sendable {
 
     /// The state of the task.
     ///
-    /// `.suspended` before it is resumed, while it waits in a `TaskQueue`, and between
+    /// `.suspended` before the task is resumed, while it waits in a `TaskQueue`, and between
     /// ``suspend()`` and ``resume()``; `.canceling` from ``cancel()`` until the handlers have run;
-    /// `.completed` after any other result.
+    /// `.completed` after that, and after any other result.
     public var state: DataTaskState { shared.withLock { $0.dataTaskState } }
 
     /// The metrics collected so far.
