@@ -223,7 +223,7 @@ extension Cookie {
         /// Returns `nil` for a URL that is not http or https, has user information, or has a host
         /// of more than 255 bytes, the limit of a DNS name.
         init?(_ url: URL) {
-            let parts = try? BaseURL.splitOrigin(of: Array(url.absoluteString.utf8))  // an invalid URL is never requested
+            let parts = try? BaseURL.splitOrigin(of: Array(url.absoluteString.utf8))  // an invalid URL is never sent
             guard let parts, let origin = Origin(parts.origin) else { return nil }
             host = origin.host
             isSecure = origin.scheme == "https"

@@ -191,7 +191,7 @@ private struct State {
         return found
     }
 
-    /// Returns the `Secure` cookies that have not expired, by name.
+    /// Returns the `Secure` cookies that have not expired, grouped by name.
     func secure(at now: Date) -> [String: [Cookie]] {
         Dictionary(grouping: all.map(\.cookie).filter { $0.isSecure && !$0.isExpired(at: now) }, by: \.name)
     }

@@ -38,7 +38,7 @@ public final class Authentication: Interceptor {
     public let origins: Set<Origin>
     /// The duration before expiry at which a credential is refreshed.
     public let leeway: Duration
-    /// The longest duration of a refresh.
+    /// The maximum duration of a refresh.
     public let refreshLimit: Duration
     /// The maximum number of refreshes that may start within ``refreshWindow``.
     public let maximumRefreshes: Int
@@ -58,7 +58,7 @@ public final class Authentication: Interceptor {
     ///     Defaults to none.
     ///   - leeway: The duration before expiry at which a credential is refreshed. Defaults to 30
     ///     seconds.
-    ///   - refreshLimit: The longest duration of a refresh. Defaults to 30 seconds.
+    ///   - refreshLimit: The maximum duration of a refresh. Defaults to 30 seconds.
     ///   - maximumRefreshes: The maximum number of refreshes that may start within `refreshWindow`.
     ///     Defaults to 5.
     ///   - refreshWindow: The duration over which `maximumRefreshes` is counted. Defaults to 30

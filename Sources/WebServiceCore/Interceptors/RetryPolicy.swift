@@ -10,8 +10,8 @@ import FoundationNetworking
 /// a response or error that ``retriesResponse`` or ``retriesError`` accepts. Its method must be
 /// idempotent (RFC 9110, section 9.2.2), unless the request has an `Idempotency-Key` or
 /// ``retriesAnyMethod`` is `true`. A body that is an `httpBodyStream` is never sent again, and a
-/// body that can be read only once fails with ``WebServiceError/Code/bodyNotReplayable``. The pause
-/// before retry *n* is random between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most
+/// request whose body can be read only once fails with ``WebServiceError/Code/bodyNotReplayable``.
+/// The pause before retry *n* is random between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most
 /// ``maximumDelay``. A `Retry-After` from the server (seconds or a date, RFC 9110, section 10.2.3)
 /// takes precedence. Every decision is recorded in the task's ``Timeline``.
 ///
@@ -31,9 +31,9 @@ import FoundationNetworking
 /// If the request or its service sets ``Request/Options/timeout`` and no
 /// ``Request/Options/attemptTimeout``, a timeout is followed by a retry only if a pause and another
 /// timeout fit into ``budget`` and into the timeout multiplied by ``maximumAttempts``. So a server
-/// that does not respond delays a request with a timeout of 0.5 seconds by at most 1.5 seconds,
-/// including the pauses. ``Request/Options/connectTimeout`` has no such bound, because its error is
-/// `URLError.cannotConnectToHost`, as for a refused connection.
+/// that does not respond delays a request with a timeout of 0.5 seconds and 3 attempts by at most
+/// 1.5 seconds, including the pauses. ``Request/Options/connectTimeout`` has no such bound, because
+/// its error is `URLError.cannotConnectToHost`, as for a refused connection.
 public struct RetryPolicy: Interceptor {
     /// The maximum number of attempts, including the first. Values below 1 count as 1.
     public var maximumAttempts: Int
@@ -79,10 +79,12 @@ public struct RetryPolicy: Interceptor {
     ///   - budget: The duration from the start after which no further attempt starts. A pause that
     ///     does not fit into it, or into the deadline of the request, prevents a retry. Defaults to
     ///     60 seconds.
-    ///   - statuses: The status codes after which a request is sent again.
+    ///   - statuses: The status codes after which a request is sent again. Defaults to
+    ///     ``defaultStatuses``.
     ///   - retriesResponse: A predicate for additional responses after which a request is sent
     ///     again. Called in the background. Defaults to `nil`, no such predicate.
-    ///   - errorCodes: The transport errors after which a request is sent again.
+    ///   - errorCodes: The transport errors after which a request is sent again. Defaults to
+    ///     ``defaultErrorCodes``.
     ///   - retriesError: A predicate for additional errors after which a request is sent again.
     ///     Called in the background. Defaults to `nil`, no such predicate.
     ///   - retriesAnyMethod: Whether requests with a method that is not idempotent are sent again.

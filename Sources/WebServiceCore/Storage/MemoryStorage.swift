@@ -2,7 +2,7 @@ import Foundation
 
 /// A storage that retains the most recently used responses in memory, up to a number and a size.
 ///
-/// The storage also stores values without a byte representation: those of requests that conform
+/// The storage also accepts values without a byte representation: those of requests that conform
 /// only to ``StorableRequest``. Reading and storing take constant time; reading counts as use. All
 /// members may be used from any thread. Entries are lost when the process ends.
 public final class MemoryStorage: ResponseStorage {

@@ -91,7 +91,7 @@ struct DigestChallenge: Sendable, Equatable {
     ///   - account: The name of the user and the password.
     ///   - request: The method and the target of the request.
     ///   - count: The number of requests with this nonce.
-    ///   - clientNonce: Random text.
+    ///   - clientNonce: A random string.
     func credentials(
         _ account: (user: String, password: String), _ request: (method: String, target: String), count: UInt32,
         clientNonce: String
