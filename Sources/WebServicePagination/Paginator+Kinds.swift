@@ -19,7 +19,7 @@ extension Paginator where Position == Int {
     ///
     /// - Parameters:
     ///   - first: The offset of the first item: 0, or 1 for some servers. Defaults to 0.
-    ///   - itemsPerPage: The number of items to request.
+    ///   - itemsPerPage: The number of items to request per page.
     ///   - end: The condition that ends the list. Defaults to ``Paginator/End/emptyPage``.
     ///   - items: Returns a task for the page; ``moveNext()`` rethrows its errors.
     public static func offset(
@@ -51,7 +51,7 @@ extension Paginator where Position == Int {
     ///
     /// - Parameters:
     ///   - first: The number of the first page: 1, or 0 for some servers. Defaults to 1.
-    ///   - itemsPerPage: The number of items to request.
+    ///   - itemsPerPage: The number of items to request per page.
     ///   - end: The condition that ends the list. Defaults to ``Paginator/End/emptyPage``.
     ///   - items: Returns a task for the page; ``moveNext()`` rethrows its errors.
     public static func pageNumber(

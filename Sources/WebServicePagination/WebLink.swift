@@ -48,7 +48,7 @@ public struct WebLink: Sendable, Hashable {
         base.flatMap { URLReference.resolve(reference, against: $0) } ?? reference
     }
 
-    /// Returns whether the link has a relation type; compared without regard to ASCII case.
+    /// Returns whether the link has a relation type, without regard to ASCII case.
     public func isOf(_ relation: String) -> Bool {
         relations.contains { $0.equalsIgnoringASCIICase(relation) }
     }

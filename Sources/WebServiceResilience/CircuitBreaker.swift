@@ -15,15 +15,15 @@ import FoundationNetworking
 ///   failures, it opens.
 /// - While a circuit is open, requests fail immediately with `WebServiceError.Code.circuitOpen`.
 ///   `WebServiceError.timeUntilTrial` is the remaining duration.
-/// - After ``openDuration``, the next request is sent as a trial. Until it ends, other requests
-///   fail as before, with a remaining duration of zero. If the trial succeeds, the circuit closes;
-///   if it fails, the circuit opens again. If the trial is cancelled, the next request is the
-///   trial.
+/// - After ``openDuration``, the next request is sent as a trial. Until the trial ends, other
+///   requests fail as before, with a remaining duration of zero. If the trial succeeds, the circuit
+///   closes; if it fails, the circuit opens again. If the trial is cancelled, the next request is
+///   the trial.
 ///
-/// Failures are the statuses 500, 502, 503 and 504, and the transport errors of
-/// `RetryPolicy.defaultErrorCodes` except `notConnectedToInternet`, unless `isFailure` defines
-/// them. Every other response is a success. Other errors, such as a cancellation, are neither. A
-/// request that was sent before the circuit opened does not affect it.
+/// Unless `isFailure` specifies otherwise, failures are the statuses 500, 502, 503 and 504, and the
+/// transport errors of `RetryPolicy.defaultErrorCodes` except `notConnectedToInternet`. Every other
+/// response is a success. Other errors, such as a cancellation, are neither. A request that was
+/// sent before the circuit opened does not affect it.
 ///
 /// After a retry policy in the list of interceptors, a circuit breaker counts each attempt; before
 /// it, each exchange. A request that an open circuit refuses is not retried. Each change of a
@@ -198,8 +198,8 @@ extension Interceptor where Self == CircuitBreaker {
     ///     Defaults to 5.
     ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
     ///     30 seconds.
-    ///   - isFailure: Returns whether a result is a failure of the server. Defaults to transport
-    ///     errors and the statuses 500, 502, 503 and 504.
+    ///   - isFailure: Returns whether a result is a failure of the server. Defaults to the failures
+    ///     that ``CircuitBreaker`` lists.
     ///   - key: Returns the key of a request. Defaults to the origin of the URL.
     public static func circuitBreaker(
         maximumFailures: Int = 5, openDuration: Duration = .seconds(30),

@@ -12,8 +12,8 @@ import FoundationNetworking
 /// ```
 /// If a request fails because its host cannot be found or connected to while the device has no
 /// network, the request is sent again as soon as there is a network. This applies to every method,
-/// because none of its bytes were sent. Otherwise, and when ``limit`` has passed, the request fails
-/// with the error of the transport.
+/// because no byte of the request was sent. Otherwise, and when ``limit`` has passed, the request
+/// fails with the error of the transport.
 ///
 /// By default, the device has a network if the routing table of the system contains a route to the
 /// host or, for a host name, to a public address. Nothing is sent to determine this, so a route

@@ -116,7 +116,7 @@ extension SessionTask {
         setBody(.data(data, contentType: contentType))
     }
 
-    /// Sets the body to JSON text that is already encoded.
+    /// Sets the body to JSON that is already encoded.
     @discardableResult
     public func setJSONData(_ json: Data) -> Self {
         setBody(json, contentType: ContentType.json)

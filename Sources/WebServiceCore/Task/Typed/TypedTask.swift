@@ -20,7 +20,8 @@ import FoundationNetworking
 ///   `map`, `mapAsync`, `flatMap`, `recover` and `validate` continue it. `onSuccess`, `onError`,
 ///   `onCompletion`, `updateUI` and `updateErrorUI` add observers, in any number, even after the
 ///   task has a result.
-/// - The status must be 200 to 299 unless `validate` specifies otherwise.
+/// - The status must be 200 to 299 unless `validate` specifies otherwise. Any other status fails
+///   with ``WebServiceError/Code/unacceptableStatus``, or with the error of an ``ErrorMapper``.
 /// - Steps and observers run in the order in which they were added, one at a time, in the
 ///   background or on the main actor as documented.
 /// - ``value``, ``result`` and ``response`` resume the task. Cancelling the Swift task that awaits

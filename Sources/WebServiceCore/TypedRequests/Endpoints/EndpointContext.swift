@@ -39,7 +39,7 @@ public struct EndpointContext: Sendable {
         return try result.get()
     }
 
-    /// Suspends the current task for a duration on the service's clock.
+    /// Suspends the current Swift task for a duration on the service's clock.
     ///
     /// - Throws: `CancellationError` as soon as the request is cancelled.
     public func sleep(for duration: Duration) async throws {

@@ -16,8 +16,8 @@ extension SessionTask {
     /// requests as well. Without a key, requests are equal if they have the same method, URL, body
     /// and header fields (apart from `traceparent`, `tracestate` and `baggage`), and the same
     /// ``Request/Options/cachePolicy`` and ``Request/Options/shouldHandleCookies``, and if no
-    /// ``Authentication`` was cleared between them. A body that is a file, a stream, a form with
-    /// files or provided by a closure is equal to no other.
+    /// ``Authentication`` was cleared between them. A request whose body is a file, a stream, a
+    /// form with files, or the result of a closure is equal to no other.
     ///
     /// - Tasks that join share one exchange: it has the request and options of the task that
     ///   started it, and reports its progress to that task. Every task has its own deadline, rules
