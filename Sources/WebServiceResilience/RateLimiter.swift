@@ -60,7 +60,8 @@ public final class RateLimiter: Interceptor {
 
     /// Sends the request when the limit allows it.
     ///
-    /// - Throws: `WebServiceError.Code.rateLimitExceeded`, or an error of `next`.
+    /// - Throws: `WebServiceError.Code.rateLimitExceeded`, `CancellationError` during a wait, or an
+    ///   error of `next`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let (key, clock) = (key(request), next.clock)
         let start = clock.now

@@ -123,7 +123,7 @@ final class TaskPlace: Prelude, AlarmTarget {
         task.withLock { $0 }?.leaveQueue(in: scope)
     }
 
-    /// Starts the task in the background, because it is its turn.
+    /// Starts the task in the background, because its turn has come.
     func ring() {
         guard let clock = task.withLock({ $0?.clock }) else { return }
         Task.detached(executorPreference: clock.executor) { self.start() }

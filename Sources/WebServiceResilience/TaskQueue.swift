@@ -16,9 +16,9 @@ public import WebServiceCore
 ///   deadline begins when it is started.
 /// - A waiting task that is cancelled leaves the queue.
 /// - The queue retains its tasks. When the queue is deallocated, all of them are cancelled, waiting
-///   or in flight. It must be retained for as long as its tasks are needed.
+///   or in flight. Retain the queue for as long as its tasks are needed.
 /// - A task that is added in the closure of `WebService.withDeadline(_:isolation:_:)` belongs to
-///   its scope, and fails when its turn comes if the scope has ended.
+///   the scope of the closure, and fails when its turn comes if the scope has ended.
 ///
 /// All members may be used from any thread.
 public final class TaskQueue: Sendable {

@@ -10,14 +10,14 @@ public import WebServiceCore
 /// new one. A damaged entry is removed and reported as missing. The log (`-wal`, `-shm`) and an
 /// empty `.lock` file are in the same folder.
 ///
-/// All members are thread-safe. A read or a write takes a few microseconds on the caller's thread.
-/// Operations that wait for the disk or for another process run on a queue of the storage, for at
-/// most one minute. A forked process opens the database again and runs these operations on the
-/// caller's thread. Reads do not wait for writes. A read that begins after a call has returned
-/// includes the changes of that call.
+/// All members may be used from any thread. A read or a write takes a few microseconds on the
+/// caller's thread. Operations that wait for the disk or for another process run on a queue of the
+/// storage, for at most one minute. A forked process opens the database again and runs these
+/// operations on the caller's thread. Reads do not wait for writes. A read that begins after a call
+/// has returned includes the changes of that call.
 ///
-/// Errors have the code `WebServiceError.Code.storage`, with an ``SQLiteError`` or a system error
-/// as the underlying error. After an error, the next call opens the database again.
+/// Errors of the database have the code `WebServiceError.Code.storage`, with an ``SQLiteError`` or
+/// a system error as the underlying error. After an error, the next call opens the database again.
 public final class SQLiteStorage: ResponseStorage {
     /// The accepted classifications; `nil` for any.
     public let classifications: Set<DataClassification>?
@@ -90,7 +90,7 @@ public final class SQLiteStorage: ResponseStorage {
         close()
     }
 
-    /// Returns the entry for a key; `nil` if there is none.
+    /// Returns the entry for a key, or `nil` if there is none.
     ///
     /// The date of the entry is rounded to whole microseconds.
     ///
@@ -184,7 +184,7 @@ public final class SQLiteStorage: ResponseStorage {
         }
     }
 
-    /// Closes the database, after the operations in progress. The next use opens it again.
+    /// Closes the database when the operations in progress have ended. The next use opens it again.
     ///
     /// Deallocating the storage closes the database as well.
     public func close() {
