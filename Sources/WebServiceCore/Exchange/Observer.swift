@@ -11,8 +11,8 @@
 /// service.observers = [FailureCounter()]
 /// ```
 /// ``WebService/observers`` contains the observers of a service, which retains them. An observer
-/// cannot change an exchange; interceptors and the ``ServicePassthroughDelegate`` can. Without
-/// observers, no event is created.
+/// cannot change requests or responses; interceptors and the ``ServicePassthroughDelegate`` can.
+/// Without observers, no event is created.
 public protocol Observer: Sendable {
     /// Receives one event.
     ///
