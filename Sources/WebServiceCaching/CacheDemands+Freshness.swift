@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// Whether a stored response is fresh enough for a request.
+/// The decision whether a stored response is fresh enough for a request.
 extension CacheDemands {
     enum Use: Sendable, Hashable {
         case use

@@ -5,7 +5,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// Sending requests to the server.
+/// The sending of requests to the server.
 extension CacheExchange {
     /// Sends a GET request, conditionally if a response is stored, and stores the response.
     func load(_ stored: CachedResponse?) async throws -> Response {
@@ -41,15 +41,15 @@ extension CacheExchange {
     private func receiveNotModified(
         _ response: Response, to stored: CachedResponse, updated: CachedResponse?, _ flight: CacheFlight
     ) {
-        // It applies only if both have the same entity tag.
+        // The 304 applies only if both responses have the same entity tag.
         let isSame = stored.eTag?.utf8.elementsEqual((response.header(.eTag) ?? "").utf8) == true
         if let updated, isSame { return replace(stored, by: updated, flight) }
         if updated == nil, stored.contradicts(response) { update(flight) { [selecting] in $0.remove(for: selecting) } }
         next.record(.cache, "not stored: status 304")
     }
 
-    /// Returns the stored response after a 304 to its validators, or `nil` if the server has a
-    /// representation other than the stored one, which is then removed.
+    /// Returns the stored response after a 304 to its validators, or `nil` if the server has
+    /// another representation. In the latter case, the stored response is removed.
     private func validatedResponse(
         _ response: Response, to stored: CachedResponse, updated: CachedResponse?, _ flight: CacheFlight
     ) throws -> Response? {
@@ -70,7 +70,7 @@ extension CacheExchange {
     private func reload(_ plain: Request, _ flight: CacheFlight) async throws -> Response {
         let (result, requestTime, responseTime) = await send(plain)
         let response = try result.get()
-        guard response.status != 304 else { throw URLError(.badServerResponse) }  // to a request without a condition
+        guard response.status != 304 else { throw URLError(.badServerResponse) }  // no condition was sent
         store(response, flight, requestTime: requestTime, responseTime: responseTime)
         return response
     }
@@ -168,8 +168,8 @@ extension CacheExchange {
         }
     }
 
-    /// Changes the stored responses unless the account has changed; the response could then belong
-    /// to either account.
+    /// Changes the stored responses, unless the account has changed, because the response could
+    /// then belong to either account.
     private func update(_ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
         guard cache.account() == account else {
             return next.record(.cache, "not stored: the account has changed since")
@@ -203,7 +203,7 @@ extension CachedResponse {
         return freshened(by: response, requestTime: requestTime, responseTime: responseTime)
     }
 
-    /// Returns whether a response has an entity tag other than the stored one.
+    /// Returns whether a response has an entity tag other than that of the stored response.
     fileprivate func contradicts(_ response: Response) -> Bool {
         guard let old = eTag, let new = response.header(.eTag) else { return false }
         return !EntityTag.describes(new, old)

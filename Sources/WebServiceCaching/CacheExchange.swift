@@ -8,8 +8,8 @@ import FoundationNetworking
 /// One request that passes through a ``ResponseCache``.
 struct CacheExchange: Sendable {
     let request: Request
-    /// The request that stored responses are matched against: with the cookies that the cookie jar
-    /// adds after the cache.
+    /// The request that stored responses are matched against, including the cookies that the cookie
+    /// jar adds after the cache.
     let selecting: Request
     /// The request URL with its query, in a normalized form.
     let url: String

@@ -52,7 +52,7 @@ extension ResponseCache {
         }
     }
 
-    /// - Returns: Whether no validation is in progress for the key.
+    /// - Returns: Whether the validation may begin, because none is in progress for the key.
     func beginValidation(_ key: StorageKey) -> Bool {
         state.withLock { $0.validations.insert(key).inserted }
     }

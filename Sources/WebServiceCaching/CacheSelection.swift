@@ -1,8 +1,8 @@
 import Foundation
 import WebServiceCore
 
-/// The requests for one URL that a stored response matches: a hash of their field values, keyed
-/// with a random salt. The values are not stored.
+/// The requests for one URL that a stored response matches, as a hash of their field values that is
+/// keyed with a random salt. The values are not stored.
 struct CacheSelection: Sendable, Hashable {
     /// The lowercase names of the request fields in `Vary`, sorted, without duplicates.
     let names: [String]

@@ -27,7 +27,7 @@ extension CachedResponse {
             selection: selection)
     }
 
-    /// Returns the requests for which a response with these fields is stored.
+    /// Returns the selection of the requests that a response with these fields matches.
     ///
     /// - Throws: The reason why the response must not be stored or could match no request.
     static func selection(

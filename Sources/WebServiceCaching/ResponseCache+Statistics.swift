@@ -6,19 +6,19 @@ extension ResponseCache {
     /// Every GET or HEAD request that does not bypass the cache is a hit, a revalidation or a miss,
     /// including those that the cache sends in the background.
     public struct Statistics: Sendable, Hashable {
-        /// The number of requests with a stored response that the server did not validate,
-        /// including stale ones that the response or the request permits.
+        /// The number of requests served with a stored response without validation, including stale
+        /// responses that their own directives or those of the request permit.
         public internal(set) var hits = 0
-        /// The number of requests with a stored response that the server validated.
+        /// The number of requests served with a stored response after the server validated it.
         public internal(set) var revalidations = 0
-        /// The number of requests with a new response from the server, or without a response.
+        /// The number of requests with a new response from the server, or with no response.
         public internal(set) var misses = 0
         /// The number of responses that were stored, including those that were updated by a
         /// validation.
         public internal(set) var stores = 0
         /// The number of responses that were removed because there were more than 8 for one URL.
         ///
-        /// It does not include those that the storage removes to meet its limits.
+        /// Responses that the storage removes to meet its limits are not included.
         public internal(set) var evictions = 0
         /// The number of failures of the storage.
         public internal(set) var storageFailures = 0

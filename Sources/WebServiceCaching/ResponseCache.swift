@@ -41,13 +41,13 @@ import FoundationNetworking
 /// Stored responses are never shared between accounts. If `account` returns `nil`, a stored
 /// response is returned only for requests with the same credentials and the same other fields:
 /// - Credentials are all fields whose names resemble the name of a credential, such as
-///   `Authorization` and `X-Api-Key`, those set by an `Authentication`, and cookies, also those
-///   that the service's cookie jar adds after the cache.
-/// - Other fields are all except `Accept`, `Accept-Charset`, `Accept-Encoding`, `Accept-Language`,
-///   `Cache-Control`, `Date`, `DNT`, `If-Modified-Since`, `If-None-Match`, `Origin`, `Pragma`,
-///   `Priority`, `Referer`, `Request-Id`, `Save-Data`, `Sec-GPC`, `User-Agent`, `X-Correlation-Id`,
-///   `X-Request-Id`, `traceparent` and `tracestate`. `Cache-Control: public` in the response
-///   declares them harmless; they then separate requests only if `Vary` names them.
+///   `Authorization` and `X-Api-Key`, all fields set by an `Authentication`, and all cookies.
+///   Cookies that the service's cookie jar adds after the cache are included.
+/// - Other fields are all fields except `Accept`, `Accept-Charset`, `Accept-Encoding`,
+///   `Accept-Language`, `Cache-Control`, `Date`, `DNT`, `If-Modified-Since`, `If-None-Match`,
+///   `Origin`, `Pragma`, `Priority`, `Referer`, `Request-Id`, `Save-Data`, `Sec-GPC`, `User-Agent`,
+///   `X-Correlation-Id`, `X-Request-Id`, `traceparent` and `tracestate`. `Cache-Control: public` in
+///   the response declares them harmless; they then separate requests only if `Vary` names them.
 /// - A response is not stored if such a field is added or changed after the cache. Nothing is
 ///   stored or returned if an `Authentication` follows the cache in the interceptors of the
 ///   service or of the request, or if the session adds credentials, such as a client certificate
@@ -57,10 +57,10 @@ import FoundationNetworking
 /// request. Then only the account and `Vary` separate requests. A constant account is suitable for
 /// an API without users.
 ///
-/// The cache stores the status, the header fields without `Set-Cookie` and without those of the
-/// connection, and the body, under a key that contains the URL and the account. Nothing is
-/// encrypted. The limits of the storage bound the amount of data. Only the `no-store` directive
-/// prevents storing.
+/// The cache stores the status, the header fields except `Set-Cookie` and those of the connection,
+/// and the body, under a key that contains the URL and the account. Nothing is encrypted. The
+/// limits of the storage bound the amount of data. To exclude a response from storing, use the
+/// `no-store` directive.
 ///
 /// A storage failure never fails a request. A storage that does not respond delays a request by at
 /// most 10 seconds; the request then proceeds as if nothing were stored, and the observer is
@@ -104,9 +104,10 @@ public final class ResponseCache: Interceptor {
     /// - Parameters:
     ///   - storage: The storage for responses. Do not use it for anything else: ``removeAll()``
     ///     empties it.
-    ///   - account: Returns the account of a request when the cache receives it, or `nil` for no
-    ///     account. A response that is received after the account has changed is not stored, and a
-    ///     request that is sent again after that, for example by a retry, bypasses the cache.
+    ///   - account: Returns the account of a request, or `nil` for no account. Called on any
+    ///     thread, first when the cache receives the request. A response that is received after the
+    ///     account has changed is not stored, and a request that is sent again after that, for
+    ///     example by a retry, bypasses the cache.
     ///   - usesHeuristics: Whether responses without explicit freshness are fresh for a tenth of
     ///     the time since they were last modified, for at most a week. Defaults to `false`.
     ///   - urlKey: Returns the key of the responses for a URL. URLs with equal keys share their
@@ -114,7 +115,7 @@ public final class ResponseCache: Interceptor {
     ///     affect the response, such as parameters for statistics. Called in the background,
     ///     several times per request. Defaults to `nil`: the URL, with scheme and host in lower
     ///     case and without the default port.
-    ///   - storageErrorObserver: Receives every storage failure, on any thread.
+    ///   - storageErrorObserver: Receives every storage failure, on any thread. Defaults to `nil`.
     public convenience init(
         storage: any ResponseStorage, account: @escaping @Sendable () -> String? = { nil },
         usesHeuristics: Bool = false, urlKey: (@Sendable (_ url: URL) -> String)? = nil,

@@ -1,7 +1,7 @@
 public import WebServiceCore
 
-/// Finds and cancels the requests in flight, as `WebService` does, but only those of the accepted
-/// types.
+/// Methods that find and cancel requests in flight, as those of `WebService` do, but only requests
+/// of the accepted types.
 extension GroupProvider {
     /// Returns whether a request of an accepted type is in flight.
     public func containsRequests() -> Bool {

@@ -27,10 +27,10 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
 
     /// A Boolean value that indicates whether the delegate of a storage read receives only values.
     ///
-    /// If `true`, the default, it is not notified of errors and cancellation.
+    /// If `true`, the default, the delegate is not notified of errors and cancellation.
     public var notifiesDelegateOnlyOfStoredData = true
 
-    /// Creates a provider for a service that accepts the types of the group.
+    /// Creates a provider that accepts the types of the group.
     public init(service: WebService) {
         self.init(service, Group.requestTypes)
     }
@@ -108,7 +108,8 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
 
     /// Reads the stored value of a request.
     ///
-    /// The current ``delegate`` receives it, on the main actor.
+    /// The current ``delegate`` receives the result, on the main actor, unless
+    /// ``notifiesDelegateOnlyOfStoredData`` excludes it.
     @discardableResult
     public func storedForDelegate<Request: StorableRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, maximumAge: Duration? = nil,
@@ -156,7 +157,7 @@ public enum ListedRequests: RequestGroup {
 }
 
 extension GroupProvider where Group == ListedRequests {
-    /// Creates a provider for a service that accepts the given types.
+    /// Creates a provider that accepts the given types.
     public init(service: WebService, requestTypes: [any ServiceRequest.Type]) {
         self.init(service, requestTypes)
     }

@@ -22,7 +22,7 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
 
     /// A Boolean value that indicates whether the delegate of a storage read receives only values.
     ///
-    /// If `true`, the default, it is not notified of errors and cancellation.
+    /// If `true`, the default, the delegate is not notified of errors and cancellation.
     public var notifiesDelegateOnlyOfStoredData = true
 
     /// Creates a provider for a service.
@@ -151,7 +151,8 @@ extension RequestProvider where Request: StorableRequest {
 
     /// Reads the stored value of a request.
     ///
-    /// The current ``delegate`` receives it, on the main actor.
+    /// The current ``delegate`` receives the result, on the main actor, unless
+    /// ``notifiesDelegateOnlyOfStoredData`` excludes it.
     @discardableResult
     public func storedForDelegate(
         _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
@@ -165,6 +166,8 @@ extension RequestProvider where Request: StorableRequest {
     /// Removes the stored value of a request.
     ///
     /// See `WebService.deleteStored(_:)`.
+    ///
+    /// - Throws: The errors of the service.
     public func deleteStored(_ request: Request) async throws {
         try await service.deleteStored(request)
     }

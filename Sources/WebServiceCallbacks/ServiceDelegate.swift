@@ -1,6 +1,6 @@
 public import WebServiceCore
 
-/// An observer of typed requests that were started or read with a delegate.
+/// A delegate that receives the results of typed requests and of reads of stored values.
 ///
 /// Services and providers do not retain it.
 public protocol ServiceDelegate: AnyObject, Sendable {

@@ -7,7 +7,7 @@ extension WebService {
     ///
     /// The closure receives the result, once, on the main actor.
     ///
-    /// - Returns: The task, to cancel it or to add handlers.
+    /// - Returns: A task that can be used to cancel the request or to add handlers.
     @discardableResult
     public func perform<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
@@ -21,7 +21,7 @@ extension WebService {
     ///
     /// The delegate, held weakly, receives the result, once, on the main actor.
     ///
-    /// - Returns: The task, to cancel it or to add handlers.
+    /// - Returns: A task that can be used to cancel the request or to add handlers.
     @discardableResult
     public func perform<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,

@@ -14,7 +14,8 @@ public struct Page<Item: Sendable, Position: Hashable & Codable & Sendable>: Sen
     /// The response that contained the page; `nil` if there was none.
     public var response: Response?
 
-    /// The position of the first page, so that a link back to it is detected as a repetition.
+    /// The position of the page itself, so that a link back to the first page is detected as a
+    /// repetition.
     var address: Position?
 
     /// Creates a page. Without a next position, it is the last one.

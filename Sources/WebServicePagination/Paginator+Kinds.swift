@@ -14,13 +14,13 @@ extension Paginator {
 extension Paginator where Position == Int {
     /// Returns a paginator for pages identified by an offset.
     ///
-    /// The offset grows by the number of items received, so none is lost if the server returns
+    /// The offset grows by the number of items received, so no item is lost if the server returns
     /// fewer than requested.
     ///
     /// - Parameters:
     ///   - first: The offset of the first item: 0, or 1 for some servers. Defaults to 0.
-    ///   - itemsPerPage: The number of items to request.
-    ///   - end: The end of the list. Defaults to ``Paginator/End/emptyPage``.
+    ///   - itemsPerPage: The number of items to request per page.
+    ///   - end: The condition that ends the list. Defaults to ``Paginator/End/emptyPage``.
     ///   - items: Returns a task for the page; ``moveNext()`` rethrows its errors.
     public static func offset(
         from first: Int = 0, itemsPerPage: Int, end: End = .emptyPage,
@@ -33,8 +33,9 @@ extension Paginator where Position == Int {
 
     /// Returns a paginator for pages identified by an offset, with the length of the list.
     ///
-    /// The same as ``offset(from:itemsPerPage:end:items:)`` for responses that contain the length
-    /// of the list (``Page/total``), so no additional request is needed to find the end.
+    /// This method does the same as ``offset(from:itemsPerPage:end:items:)`` for responses that
+    /// contain the length of the list (``Page/total``), so no additional request is needed to find
+    /// the end.
     public static func offset(
         from first: Int = 0, itemsPerPage: Int, end: End = .emptyPage,
         page: @escaping @Sendable (_ offset: Int, _ limit: Int) async throws -> TypedTask<Page<Item, Int>>
@@ -50,8 +51,8 @@ extension Paginator where Position == Int {
     ///
     /// - Parameters:
     ///   - first: The number of the first page: 1, or 0 for some servers. Defaults to 1.
-    ///   - itemsPerPage: The number of items to request.
-    ///   - end: The end of the list. Defaults to ``Paginator/End/emptyPage``.
+    ///   - itemsPerPage: The number of items to request per page.
+    ///   - end: The condition that ends the list. Defaults to ``Paginator/End/emptyPage``.
     ///   - items: Returns a task for the page; ``moveNext()`` rethrows its errors.
     public static func pageNumber(
         from first: Int = 1, itemsPerPage: Int, end: End = .emptyPage,
@@ -64,9 +65,9 @@ extension Paginator where Position == Int {
 
     /// Returns a paginator for pages identified by a number, with the length of the list.
     ///
-    /// The same as ``pageNumber(from:itemsPerPage:end:items:)`` for responses that contain the
-    /// length of the list (``Page/total``), so no additional request is needed to find the end,
-    /// unless the paginator was reset to a later page.
+    /// This method does the same as ``pageNumber(from:itemsPerPage:end:items:)`` for responses that
+    /// contain the length of the list (``Page/total``), so no additional request is needed to find
+    /// the end, unless the paginator was reset to a later page.
     public static func pageNumber(
         from first: Int = 1, itemsPerPage: Int, end: End = .emptyPage,
         page: @escaping @Sendable (_ number: Int, _ itemsPerPage: Int) async throws -> TypedTask<Page<Item, Int>>

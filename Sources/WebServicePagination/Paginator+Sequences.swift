@@ -7,8 +7,8 @@ extension Paginator {
     /// stopped or, after an error, with the same page.
     ///
     /// - Parameter prefetch: Whether the next page is requested while the current one is in use. At
-    ///   most one page is prefetched. It is cancelled when the iteration ends; no items are lost,
-    ///   because the position does not advance. Defaults to `false`.
+    ///   most one page is prefetched. The prefetch is cancelled when the iteration ends; no items
+    ///   are lost, because the position does not advance. Defaults to `false`.
     public func pages(prefetch: Bool = false) -> PageSequence {
         PageSequence(paginator: self, prefetches: prefetch)
     }

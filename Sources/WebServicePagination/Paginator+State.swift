@@ -3,10 +3,10 @@ public import WebServiceCore
 extension Paginator {
     /// The progress of a ``Paginator``, which can be saved and restored.
     ///
-    /// The state can be encoded, for example as JSON, and restored
-    /// with `reset(to:)`.
+    /// A state can be encoded, for example as JSON, and restored with `reset(to:)`.
     ///
-    /// It contains positions in plain text; the cursors and links of some servers are secret.
+    /// A state contains positions in plain text, although the cursors and links of some servers are
+    /// secret.
     public struct State: Codable, Hashable, Sendable {
         /// The position of the next page; `nil` at the beginning, and at the end if it is unknown.
         public internal(set) var position: Position?
@@ -40,7 +40,7 @@ extension Paginator {
         /// Advances past a page.
         ///
         /// - Parameters:
-        ///   - tracks: Whether the server names the next page. Positions are then recorded to
+        ///   - tracks: Whether the server identifies the next page. Positions are then recorded to
         ///     detect repetitions, and a total does not end the list.
         ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the
         ///     last.

@@ -107,9 +107,9 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
 
     /// Requests the next page immediately.
     ///
-    /// The closure receives the page, `nil` at the end, or the error of ``moveNext()``. It is
-    /// called once, on the main actor, in the order of the calls; the next call continues after it
-    /// has returned.
+    /// The closure receives the page, `nil` at the end, or the error of ``moveNext()``. The closure
+    /// is called once, on the main actor, in the order of the calls; the next call continues after
+    /// the closure has returned.
     ///
     /// - Returns: A task that can be used to cancel the call.
     @discardableResult
@@ -148,7 +148,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         return self
     }
 
-    // MARK: Pages on their way
+    // MARK: Pages in flight
 
     private func move(_ turn: Turns.Turn) async throws -> Page<Item, Position>? {
         try await turns.wait(turn)

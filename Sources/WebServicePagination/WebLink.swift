@@ -15,12 +15,12 @@ public struct WebLink: Sendable, Hashable {
 
     /// The target of the link.
     ///
-    /// It is absolute if the URL of the response is known (RFC 3986, section 5), and otherwise as
-    /// received. The scheme is not validated. The target is resolved on each access, because a
-    /// response may have tens of thousands of links.
+    /// The target is absolute if the URL of the response is known (RFC 3986, section 5), and
+    /// otherwise as received. The scheme is not validated. The target is resolved on each access,
+    /// because a response may have tens of thousands of links.
     public var target: String { resolved(reference) }
 
-    /// The context of the link if that is not the response itself; absolute like ``target``.
+    /// The context of the link, absolute like ``target``; `nil` if it is the response itself.
     public var anchor: String? { anchorReference.map(resolved) }
 
     let reference: String
@@ -48,7 +48,7 @@ public struct WebLink: Sendable, Hashable {
         base.flatMap { URLReference.resolve(reference, against: $0) } ?? reference
     }
 
-    /// Returns whether the link has a relation type; compared without regard to ASCII case.
+    /// Returns whether the link has a relation type, without regard to ASCII case.
     public func isOf(_ relation: String) -> Bool {
         relations.contains { $0.equalsIgnoringASCIICase(relation) }
     }

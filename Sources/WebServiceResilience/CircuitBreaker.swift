@@ -14,20 +14,22 @@ import FoundationNetworking
 /// - A circuit is closed at first, and requests are sent. After ``maximumFailures`` consecutive
 ///   failures, it opens.
 /// - While a circuit is open, requests fail immediately with `WebServiceError.Code.circuitOpen`.
-///   `WebServiceError.timeUntilTrial` is the remaining time.
-/// - After ``openDuration``, the next request is sent as a trial. Until it ends, other requests
-///   fail as before, with a remaining time of zero. If the trial succeeds, the circuit closes; if
-///   it fails, the circuit is open again. If the trial is cancelled, the next request is the trial.
+///   `WebServiceError.timeUntilTrial` is the remaining duration.
+/// - After ``openDuration``, the next request is sent as a trial. Until the trial ends, other
+///   requests fail as before, with a remaining duration of zero. If the trial succeeds, the circuit
+///   closes; if it fails, the circuit opens again. If the trial is cancelled, the next request is
+///   the trial.
 ///
-/// Failures are the statuses 500, 502, 503 and 504, and the transport errors of
-/// `RetryPolicy.defaultErrorCodes` except `notConnectedToInternet`, unless `isFailure` defines
-/// them. Every other response is a success. Other errors, such as a cancellation, are neither. A
-/// request that was sent before the circuit opened does not affect it.
+/// Unless `isFailure` specifies otherwise, failures are the statuses 500, 502, 503 and 504, and the
+/// transport errors of `RetryPolicy.defaultErrorCodes` except `notConnectedToInternet`. Every other
+/// response is a success. Other errors, such as a cancellation, are neither. A request that was
+/// sent before the circuit opened does not affect it.
 ///
-/// After a retry policy in the list, each attempt counts; before it, each exchange. An open circuit
-/// is not retried. Each change of a circuit is recorded in the task's `Timeline`. A circuit
-/// without a change for an hour and for ``openDuration`` may be closed to release its memory.
-/// Services that share an instance share its circuits. All members may be used from any thread.
+/// After a retry policy in the list of interceptors, a circuit breaker counts each attempt; before
+/// it, each exchange. A request that an open circuit refuses is not retried. Each change of a
+/// circuit is recorded in the task's `Timeline`. A circuit without a change for an hour and for
+/// ``openDuration`` may be closed to release its memory. Services that share an instance share its
+/// circuits. All members may be used from any thread.
 public final class CircuitBreaker: Interceptor {
     /// The number of consecutive failures after which a circuit opens.
     public let maximumFailures: Int
@@ -46,7 +48,7 @@ public final class CircuitBreaker: Interceptor {
     ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
     ///     30 seconds.
     ///   - isFailure: Returns whether a result is a failure of the server. Called once per attempt,
-    ///     in the background. Defaults to the failures named above.
+    ///     in the background. Defaults to the failures that ``CircuitBreaker`` lists.
     ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
     ///     to the origin of the URL.
     public init(
@@ -181,7 +183,7 @@ private struct OpenCircuit: Error {
 }
 
 extension WebServiceError {
-    /// The time until a ``CircuitBreaker`` sends the next trial, when it refused the request.
+    /// The duration until the next trial of the ``CircuitBreaker`` that refused the request.
     ///
     /// Zero while a trial is in flight; `nil` for errors with a code other than
     /// `Code.circuitOpen`.
@@ -196,8 +198,8 @@ extension Interceptor where Self == CircuitBreaker {
     ///     Defaults to 5.
     ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
     ///     30 seconds.
-    ///   - isFailure: Returns whether a result is a failure of the server. Defaults to transport
-    ///     errors and the statuses 500, 502, 503 and 504.
+    ///   - isFailure: Returns whether a result is a failure of the server. Defaults to the failures
+    ///     that ``CircuitBreaker`` lists.
     ///   - key: Returns the key of a request. Defaults to the origin of the URL.
     public static func circuitBreaker(
         maximumFailures: Int = 5, openDuration: Duration = .seconds(30),
@@ -215,6 +217,6 @@ extension Timeline.Kind {
 
 extension WebServiceError.Code {
     /// A request that was not sent, because a ``CircuitBreaker`` is open.
-    /// `WebServiceError.timeUntilTrial` is the time until the next trial.
+    /// `WebServiceError.timeUntilTrial` is the duration until the next trial.
     public static let circuitOpen = WebServiceError.Code("circuitOpen")
 }

@@ -10,22 +10,22 @@ import FoundationNetworking
 /// ```swift
 /// service.interceptors = [.retry(), .waitForConnectivity(within: .seconds(120))]
 /// ```
-/// If a request fails because the host could not be found or connected to, and the device has no
-/// network at that time, the request is sent again as soon as there is a network. This applies to
-/// every method, because none of its bytes were sent. Otherwise, and when ``limit`` has passed, the
-/// request fails with the error of the transport.
+/// If a request fails because its host cannot be found or connected to while the device has no
+/// network, the request is sent again as soon as there is a network. This applies to every method,
+/// because no byte of the request was sent. Otherwise, and when ``limit`` has passed, the request
+/// fails with the error of the transport.
 ///
 /// By default, the device has a network if the routing table of the system contains a route to the
-/// host or, for a host name, to a public address. This is determined without sending anything: a
-/// route does not imply that the host, the name server or the internet can be reached. Linux offers
-/// no better source. `isConnected` can provide another source.
+/// host or, for a host name, to a public address. Nothing is sent to determine this, so a route
+/// does not imply that the host, the name server or the internet can be reached. Linux offers no
+/// better source. `isConnected` can provide another source.
 ///
 /// The routing table is read when a request fails, then after 0.25 seconds, and after pauses that
 /// double up to 4 seconds. Waiting counts toward the `Request.Options.deadline`, stops
 /// immediately when the task is cancelled, and is recorded in the task's `Timeline`. A body that
 /// can be read only once is not sent again.
 public struct ConnectivityWait: Interceptor {
-    /// The longest duration of all waits for one request.
+    /// The maximum total duration of the waits for one request.
     public let limit: Duration
 
     private let isConnected: @Sendable (String) -> Bool
@@ -38,7 +38,7 @@ public struct ConnectivityWait: Interceptor {
     /// Creates an interceptor.
     ///
     /// - Parameters:
-    ///   - limit: The longest duration of all waits for one request. Defaults to 60 seconds.
+    ///   - limit: The maximum total duration of the waits for one request. Defaults to 60 seconds.
     ///   - isConnected: Returns whether the device has a network for a host: a name, or an address
     ///     without brackets. Called in the background; it must not block. Defaults to `nil`: the
     ///     routing table.
@@ -48,6 +48,8 @@ public struct ConnectivityWait: Interceptor {
     }
 
     /// Sends the request, and sends it again after each wait.
+    ///
+    /// - Throws: An error of `next`, or `CancellationError` during a wait.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let clock = next.clock
         let end = clock.now.addingSaturated(limit)
@@ -88,7 +90,7 @@ extension Interceptor where Self == ConnectivityWait {
     /// Returns an interceptor that waits for a network; see ``ConnectivityWait``.
     ///
     /// - Parameters:
-    ///   - limit: The longest duration of all waits for one request. Defaults to 60 seconds.
+    ///   - limit: The maximum total duration of the waits for one request. Defaults to 60 seconds.
     ///   - isConnected: Returns whether the device has a network for a host. Defaults to `nil`: the
     ///     routing table.
     public static func waitForConnectivity(

@@ -40,8 +40,8 @@ enum NetworkRoute {
         return connects(AF_INET6, &address)
     }
 
-    /// Connects a datagram socket, which only looks up the route. Without a socket, a route is
-    /// assumed.
+    /// Connects a datagram socket, which only looks up the route. If no socket can be created, a
+    /// route is assumed, unless the system does not support the address family.
     private static func connects<Address>(_ family: Int32, _ address: inout Address) -> Bool {
         #if os(Linux) && !canImport(Musl)
         let type = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue)

@@ -17,9 +17,9 @@ public import WebServiceCore
 /// - A `Retry-After` (RFC 9110, section 10.2.3) in a response with the status 429 or 503 holds back
 ///   all requests of the key for that duration, at most six hours.
 ///
-/// After a retry policy in the list, each attempt takes a token; before it, each exchange.
-/// Redirects take none. Services that share an instance share its buckets. All members may be used
-/// from any thread.
+/// After a retry policy in the list of interceptors, a limiter takes a token for each attempt;
+/// before it, for each exchange. Redirects take none. Services that share an instance share its
+/// buckets. All members may be used from any thread.
 public final class RateLimiter: Interceptor {
     /// The number of tokens that are added per ``period``.
     public let requests: Int
@@ -60,7 +60,8 @@ public final class RateLimiter: Interceptor {
 
     /// Sends the request when the limit allows it.
     ///
-    /// - Throws: `WebServiceError.Code.rateLimitExceeded`, or an error of `next`.
+    /// - Throws: `WebServiceError.Code.rateLimitExceeded`, `CancellationError` during a wait, or an
+    ///   error of `next`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let (key, clock) = (key(request), next.clock)
         let start = clock.now
@@ -162,7 +163,7 @@ private struct Lane: Sendable {
 
     /// Takes a token.
     ///
-    /// - Returns: The time until a token is available, or `nil` if one was taken.
+    /// - Returns: The duration until a token is available, or `nil` if one was taken.
     mutating func takeToken(at now: UInt64) -> Duration? {
         let instant = max(fullAt > tolerance ? fullAt - tolerance : 0, heldUntil)
         guard instant <= now else { return .nanoseconds(Int64(clamping: instant - now)) }

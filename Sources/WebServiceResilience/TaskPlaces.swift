@@ -28,7 +28,7 @@ final class TaskPlaces: Sendable {
         self.maximum = maximum
     }
 
-    /// Adds a task, unless it was resumed before, and starts it if it is its turn.
+    /// Adds a task, unless it was already resumed, and starts it if its turn has come.
     func add(_ task: SessionTask, _ priority: Request.Priority) {
         guard task.enterQueue() else { return }
         let place = TaskPlace(task, in: self)
@@ -102,7 +102,7 @@ extension Request.Priority {
 
 /// The place of one task in a ``TaskQueue``.
 ///
-/// The task ends it when it has a result. It delivers no values.
+/// The task ends its place when it has a result. A place delivers no values.
 final class TaskPlace: Prelude, AlarmTarget {
     /// The identity of the task.
     let id: ObjectIdentifier
@@ -123,7 +123,7 @@ final class TaskPlace: Prelude, AlarmTarget {
         task.withLock { $0 }?.leaveQueue(in: scope)
     }
 
-    /// Starts the task in the background, because it is its turn.
+    /// Starts the task in the background, because its turn has come.
     func ring() {
         guard let clock = task.withLock({ $0?.clock }) else { return }
         Task.detached(executorPreference: clock.executor) { self.start() }

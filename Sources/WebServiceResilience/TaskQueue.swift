@@ -12,13 +12,13 @@ public import WebServiceCore
 /// - A task is in flight until it has a result. Its handlers and asynchronous steps run afterwards,
 ///   and may add further tasks and await them. A streamed response has its result when its head has
 ///   arrived.
-/// - The state of a waiting task is `.suspended`. Its deadline begins when it is started. It is not
-///   among the exchanges of its service.
+/// - A waiting task has the state `.suspended` and is not among the exchanges of its service. Its
+///   deadline begins when it is started.
 /// - A waiting task that is cancelled leaves the queue.
 /// - The queue retains its tasks. When the queue is deallocated, all of them are cancelled, waiting
-///   or in flight. It must be retained for as long as its tasks are needed.
+///   or in flight. Retain the queue for as long as its tasks are needed.
 /// - A task that is added in the closure of `WebService.withDeadline(_:isolation:_:)` belongs to
-///   its scope, and fails when its turn comes if the scope has ended.
+///   the scope of the closure, and fails when its turn comes if the scope has ended.
 ///
 /// All members may be used from any thread.
 public final class TaskQueue: Sendable {
@@ -36,10 +36,11 @@ public final class TaskQueue: Sendable {
         places.cancelAll()
     }
 
-    /// Adds a task, and resumes it when it is its turn: immediately, if fewer tasks are in flight
-    /// than the maximum.
+    /// Adds a task, and resumes it when its turn comes.
     ///
-    /// A task that was already resumed, for example by another queue, is not added.
+    /// If fewer tasks than the maximum are in flight, the turn comes immediately, and the task is
+    /// started on the calling thread. A task that was already resumed, for example by another
+    /// queue, is not added.
     ///
     /// - Parameters:
     ///   - task: A task of any kind: a download, an upload, a request or a typed request.

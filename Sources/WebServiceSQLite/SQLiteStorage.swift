@@ -4,21 +4,22 @@ public import WebServiceCore
 /// A storage that stores responses as bytes in an SQLite database.
 ///
 /// Several storages and several processes may use one file at the same time. The first use opens
-/// the database, or creates it with its folder, readable only by its owner. A database that was
-/// deleted or replaced in the meantime is opened again. A damaged file, or one that is not a
-/// database of this class, is renamed with the suffix `.damaged` and replaced by a new one. A
-/// damaged entry is removed and reported as missing. Next to the file are its log (`-wal`, `-shm`)
-/// and an empty `.lock` file.
+/// the database, or creates it, together with its folder, so that only its owner can read it. A
+/// database that was deleted or replaced in the meantime is opened again. A damaged file, or one
+/// that is not a database of this class, is renamed with the suffix `.damaged` and replaced by a
+/// new one. A damaged entry is removed and reported as missing. The log (`-wal`, `-shm`) and an
+/// empty `.lock` file are in the same folder.
 ///
-/// All members are thread-safe. A read or a write takes a few microseconds on the caller's thread.
-/// Operations that wait for the disk or for another process run on a queue of the storage, for at
-/// most one minute. A forked process opens the database again and runs them on the caller's thread.
-/// Reads do not wait for writes. A read that begins after a call has returned sees its changes.
+/// All members may be used from any thread. A read or a write takes a few microseconds on the
+/// caller's thread. Operations that wait for the disk or for another process run on a queue of the
+/// storage, for at most one minute. A forked process opens the database again and runs these
+/// operations on the caller's thread. Reads do not wait for writes. A read that begins after a call
+/// has returned includes the changes of that call.
 ///
-/// Errors have the code `WebServiceError.Code.storage`, with an ``SQLiteError`` or a system error
-/// as the underlying error. After an error, the next call opens the database again.
+/// Errors of the database have the code `WebServiceError.Code.storage`, with an ``SQLiteError`` or
+/// a system error as the underlying error. After an error, the next call opens the database again.
 public final class SQLiteStorage: ResponseStorage {
-    /// The classifications of data to store; `nil` for all.
+    /// The accepted classifications; `nil` for any.
     public let classifications: Set<DataClassification>?
     /// The maximum size of all entries and their keys, in bytes; `nil` for no maximum.
     public let maximumBytes: Int?
@@ -38,14 +39,13 @@ public final class SQLiteStorage: ResponseStorage {
     /// Creates a storage without opening the database.
     ///
     /// When `maximumBytes` or `maximumCount` is exceeded, the entries written first are deleted
-    /// until a tenth is free. The database reuses their space; its file does not shrink, and
-    /// contains more than the entries. Each additional process that writes to the same file may
-    /// exceed both values by a tenth.
+    /// until a tenth of that limit is free. The database reuses the space of deleted entries; its
+    /// file does not shrink, and contains more than the entries. Each additional process that
+    /// writes to the same file may exceed both values by a tenth.
     ///
     /// - Parameters:
     ///   - file: The URL of the database file, which need not exist.
-    ///   - classifications: The classifications of data to store. Defaults to `nil`, which stores
-    ///     all.
+    ///   - classifications: The accepted classifications. Defaults to `nil`, any.
     ///   - maximumBytes: The maximum size of all entries and their keys, in bytes. Defaults to
     ///     `nil`: no maximum.
     ///   - maximumCount: The maximum number of entries. Defaults to `nil`: no maximum.
@@ -90,7 +90,7 @@ public final class SQLiteStorage: ResponseStorage {
         close()
     }
 
-    /// Returns the entry for a key; `nil` if there is none.
+    /// Returns the entry for a key, or `nil` if there is none.
     ///
     /// The date of the entry is rounded to whole microseconds.
     ///
@@ -118,7 +118,7 @@ public final class SQLiteStorage: ResponseStorage {
     ///
     /// - Throws: `WebServiceError.Code.entryTooLarge` if the entry alone exceeds ``maximumBytes``
     ///   or the limit of SQLite, or ``maximumCount`` is less than 1. `WebServiceError.Code.storage`
-    ///   if the entry is not bytes, or if the database cannot be written or is busy for one minute.
+    ///   for a value without bytes, or if the database cannot be written or is busy for one minute.
     ///   The previous entry remains.
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         let (key, limits) = (key.bytes, limits)
@@ -184,7 +184,7 @@ public final class SQLiteStorage: ResponseStorage {
         }
     }
 
-    /// Closes the database, after the operations in progress. The next use opens it again.
+    /// Closes the database when the operations in progress have ended. The next use opens it again.
     ///
     /// Deallocating the storage closes the database as well.
     public func close() {

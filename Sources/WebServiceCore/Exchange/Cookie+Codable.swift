@@ -1,8 +1,7 @@
 import Foundation
 
-/// Encodes all attributes. The decoded cookie has passed the checks of
-/// ``init(name:value:domain:path:expires:isSecure:isHostOnly:isHTTPOnly:)``; if they fail, the
-/// error is `DecodingError.dataCorrupted`.
+/// The encoded form contains all attributes. Decoding applies the checks of
+/// ``init(name:value:domain:path:expires:isSecure:isHostOnly:isHTTPOnly:)``.
 extension Cookie: Codable {
     private enum CodingKeys: String, CodingKey {
         case name, value, domain, path, expires, isSecure, isHostOnly, isHTTPOnly
@@ -22,6 +21,8 @@ extension Cookie: Codable {
     }
 
     /// Decodes a cookie.
+    ///
+    /// - Throws: `DecodingError.dataCorrupted` if the cookie is invalid.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         do {

@@ -6,7 +6,8 @@ public struct Cookie: Sendable, Hashable {
     public let name: String
     /// The value as received, including quotation marks; may be empty.
     public let value: String
-    /// The host that set the cookie, or its `Domain` attribute: lower case, without a leading dot.
+    /// The host that set the cookie, or the value of the `Domain` attribute without a leading dot,
+    /// in lower case.
     public let domain: String
     /// The path at or below which the cookie is sent.
     public let path: String
@@ -18,10 +19,10 @@ public struct Cookie: Sendable, Hashable {
     public let isHostOnly: Bool
     /// A Boolean value that indicates whether the cookie has the `HttpOnly` attribute.
     ///
-    /// It has no effect here.
+    /// The attribute has no effect in a ``CookieJar``.
     public let isHTTPOnly: Bool
 
-    /// Creates a cookie, to add it to a jar with ``CookieJar/add(_:)``.
+    /// Creates a cookie that can be added to a jar with ``CookieJar/add(_:)``.
     ///
     /// - Parameters:
     ///   - name: The name.
@@ -187,8 +188,8 @@ extension Cookie {
             && (isHostOnly ? location.host == domain : location.domains.contains(domain))
     }
 
-    /// Returns whether both have the same name, domain and path, so one replaces the other (RFC
-    /// 6265, section 5.3, step 11).
+    /// Returns whether both cookies have the same name, domain and path, so that one replaces the
+    /// other (RFC 6265, section 5.3, step 11).
     func replaces(_ other: Cookie) -> Bool {
         domain == other.domain && name.utf8.elementsEqual(other.name.utf8) && path.utf8.elementsEqual(other.path.utf8)
     }
@@ -220,9 +221,9 @@ extension Cookie {
         let domains: [String]
 
         /// Returns `nil` for a URL that is not http or https, has user information, or has a host
-        /// longer than the 255 bytes of a DNS name.
+        /// of more than 255 bytes, the limit of a DNS name.
         init?(_ url: URL) {
-            let parts = try? BaseURL.splitOrigin(of: Array(url.absoluteString.utf8))  // never requested
+            let parts = try? BaseURL.splitOrigin(of: Array(url.absoluteString.utf8))  // an invalid URL is never sent
             guard let parts, let origin = Origin(parts.origin) else { return nil }
             host = origin.host
             isSecure = origin.scheme == "https"
@@ -243,8 +244,9 @@ extension Cookie {
             host.hasPrefix("[") || BaseURL.endsInNumber(host)
         }
 
-        /// Returns whether a cookie can be set for a domain and its subdomains: not an IP address,
-        /// a domain without a dot, or a public suffix (RFC 6265, section 5.3, step 5).
+        /// Returns whether a cookie can be set for a domain and its subdomains. This is impossible
+        /// for an IP address, a domain without a dot and a public suffix (RFC 6265, section 5.3,
+        /// step 5).
         static func hasSubdomains(_ domain: String, _ suffixes: PublicSuffixList?) -> Bool {
             !isAddress(domain) && domain.split(separator: ".").count > 1 && suffixes?.contains(domain) != true
         }

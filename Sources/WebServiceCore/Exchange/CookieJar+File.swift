@@ -3,7 +3,7 @@ public import Foundation
 extension CookieJar {
     /// Creates a jar with the cookies of a file.
     ///
-    /// Expired cookies are omitted. Blocks the thread.
+    /// Expired cookies are omitted. The call blocks the thread.
     ///
     /// - Parameter file: A file written by ``write(to:includingSessionCookies:)``. If it does not
     ///   exist, the jar is empty.
@@ -22,14 +22,15 @@ extension CookieJar {
     ///
     /// The file contains the values of the cookies and is accessible only to the user (0600).
     /// Missing parent folders are created (0700). The bytes are written to another file first and
-    /// flushed to the disk, so after a failure or crash the previous file remains. Blocks the
-    /// thread.
+    /// flushed to the disk, so that after a failure or crash the previous file remains. The call
+    /// blocks the thread.
     ///
     /// - Parameters:
     ///   - file: The URL of the file.
     ///   - includingSessionCookies: Whether cookies without an expiry date are written. A user
     ///     agent discards them at the end of a session (RFC 6265, section 5.3). Defaults to `false`.
-    /// - Throws: ``WebServiceError/Code/storage``, with the system error as the underlying error.
+    /// - Throws: ``WebServiceError/Code/storage`` if the file cannot be written; the underlying
+    ///   error is that of the system.
     public func write(to file: URL, includingSessionCookies: Bool = false) throws {
         let cookies = cookies.filter { includingSessionCookies || $0.expires != nil }
         let encoder = JSONEncoder()

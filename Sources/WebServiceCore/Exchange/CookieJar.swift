@@ -10,15 +10,15 @@ public import Foundation
 /// Guarantees:
 /// - A cookie is sent to the host that set it and, if it has a `Domain` attribute, to the
 ///   subdomains of that domain. A host can name itself and those of its parent domains that contain
-///   a dot; an IP address can name only itself. If the library libpsl is available when the program
-///   runs (``knowsPublicSuffixes``), a public suffix such as `co.uk` is accepted only from the host
-///   of that name, as a host-only cookie (RFC 6265, section 5.3, step 5). Hosts are compared in the
+///   a dot; an IP address can name only itself. If the library libpsl is available at run time
+///   (``knowsPublicSuffixes``), a public suffix such as `co.uk` is accepted only from the host of
+///   that name, as a host-only cookie (RFC 6265, section 5.3, step 5). Hosts are compared in the
 ///   form in which they are sent: a `Domain` with non-ASCII characters matches none.
 /// - A `Secure` cookie is accepted and sent only over https, and no cookie set over http replaces
 ///   or shadows it. The prefixes `__Secure-` and `__Host-` are enforced.
-/// - Cookies are not isolated by port or, apart from that, by scheme (RFC 6265, section 8.5):
-///   `http://h:1` and `https://h:2` share them. `SameSite` is ignored, because there is no site
-///   that initiates requests.
+/// - Apart from the rules for `Secure`, cookies are isolated neither by scheme nor by port (RFC
+///   6265, section 8.5): `http://h:1` and `https://h:2` share them. `SameSite` is ignored, because
+///   there is no site that initiates requests.
 /// - A cookie without a name, with a control character, or with more than 4,096 bytes of name and
 ///   value is ignored. The last 180 cookies of each response are stored. If there are more than 180
 ///   cookies for one domain, or 3,000 in total, an expired cookie is removed first, and otherwise
@@ -101,18 +101,19 @@ public final class CookieJar: Sendable {
 
     /// Stores the cookies of a response (RFC 6265, sections 5.2 and 5.3).
     ///
-    /// Cookies that violate the rules are ignored. A cookie replaces the one with the same name,
-    /// domain and path and retains its position in the order; an expired cookie removes it.
+    /// Cookies that violate the rules are ignored. A cookie replaces the stored one with the same
+    /// name, domain and path and takes its position in the order; an expired cookie removes the
+    /// stored one.
     ///
     /// - Parameters:
     ///   - setCookieFields: The values of the `Set-Cookie` fields.
     ///   - joined: Whether a value may contain several cookies joined with `", "`, as Foundation
-    ///     does. The value of a cookie then ends before a comma, a space, a name and `=`. The
-    ///     remainder may have been injected through the value, so only the first cookie of a field
-    ///     may have the prefix `__Secure-` or `__Host-`. If `false`, each value is one cookie.
-    ///     Defaults to `true`.
-    ///   - url: The URL of the response; for a redirect, the URL that redirected. A URL that is not
-    ///     http or https sets no cookie.
+    ///     does. The value of a cookie then ends before a comma, a space, a name and `=`. The rest
+    ///     may have been injected through the value, so only the first cookie of a field may have
+    ///     the prefix `__Secure-` or `__Host-`. If `false`, each value is one cookie. Defaults to
+    ///     `true`.
+    ///   - url: The URL of the response; for a redirect, the URL that responded with the redirect.
+    ///     A URL that is not http or https sets no cookie.
     public func store(_ setCookieFields: [String], joined: Bool = true, from url: URL) {
         store(setCookieFields, joined: joined, from: url, .system)
     }
@@ -134,8 +135,9 @@ public final class CookieJar: Sendable {
 
     /// Adds a cookie.
     ///
-    /// It replaces the cookie with the same name, domain and path and retains its position in the
-    /// order. An expired cookie removes it. The limits of the jar apply.
+    /// The cookie replaces the stored one with the same name, domain and path and takes its
+    /// position in the order. An expired cookie removes the stored one. The limits of the jar
+    /// apply.
     public func add(_ cookie: Cookie) {
         let now = date()
         state.withLock { state in
@@ -162,8 +164,8 @@ extension CookieJar: RedactedReflectable {
 
 private struct Stored {
     var cookie: Cookie
-    /// The position in the order of creation, retained when the cookie is replaced. Dates could be
-    /// equal or not monotonic.
+    /// The position in the order of creation, retained when the cookie is replaced. A number,
+    /// because dates may be equal or not monotonic.
     let created: UInt64
     var used: UInt64
 }
@@ -189,7 +191,7 @@ private struct State {
         return found
     }
 
-    /// Returns the `Secure` cookies that have not expired, by name.
+    /// Returns the `Secure` cookies that have not expired, grouped by name.
     func secure(at now: Date) -> [String: [Cookie]] {
         Dictionary(grouping: all.map(\.cookie).filter { $0.isSecure && !$0.isExpired(at: now) }, by: \.name)
     }

@@ -22,7 +22,8 @@ struct EventQueue {
         latest = start
     }
 
-    /// - Parameter instant: Read before the lock: another thread may have added a later event.
+    /// - Parameter instant: The instant of the event, read before the lock was taken: another
+    ///   thread may have added a later event.
     mutating func add(_ kind: ExchangeEvent.Kind, at instant: UInt64) -> Bool {
         latest = max(latest, instant)
         delivery.append(ExchangeEvent(exchange: exchange, kind: kind, nanoseconds: latest - start))

@@ -1,6 +1,6 @@
 import Foundation
 
-/// One request from its body to its response: the only place that defines the order of the stages.
+/// The path of one request to its response: the only place that defines the order of the stages.
 ///
 /// Each stage of more than a few lines has a file in `Stages/`; a new stage needs a file and a line
 /// here. After the exchange, the task runs its handlers. Two things happen elsewhere: the session
@@ -27,7 +27,7 @@ struct Exchange: Sendable {
         return response
     }
 
-    /// Sends a request and follows its redirects. A retry calls this again.
+    /// Sends a request and follows its redirects. A retry calls this method again.
     func response(to request: EncodedRequest) async throws -> Response {
         var (hop, redirects) = (request, [URL]())
         while true {
@@ -71,7 +71,8 @@ extension Exchange {
     /// Creates an exchange with the current configuration of the service, and notifies the
     /// observers of its start.
     ///
-    /// - Parameter work: What the service lists as in flight; `nil` for a part of other work.
+    /// - Parameter work: The work that the service lists as in flight; `nil` if the exchange is
+    ///   part of other work.
     /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
     init(beginning request: Request, in context: ExchangeContext, of work: (any InFlightWork)?) throws(WebServiceError)
     {

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Records what was sent and when, what was received, and what was decided.
+/// The recording of requests, responses and decisions, with their instants.
 extension ExchangeContext {
     /// The data recorded so far.
     var record: ExchangeLog.Record { state.withLock { $0.record } }
@@ -41,11 +41,11 @@ extension ExchangeContext {
     /// Records that a request is about to be sent.
     ///
     /// - Parameters:
-    ///   - announcement: Notifies the delegate of the request.
+    ///   - announcement: The object that notifies the delegate of the request.
     ///   - source: The source of the response.
-    /// - Returns: The receiver of the response, which the exchange waits for until it ends.
-    /// - Throws: `URLError.cancelled` if the exchange has ended, and
-    ///   ``WebServiceError/Code/tooManyAttempts``.
+    /// - Returns: The receiver of the response, for whose reply the exchange waits.
+    /// - Throws: `URLError.cancelled` if the exchange has ended;
+    ///   ``WebServiceError/Code/tooManyAttempts`` beyond the maximum number of requests.
     @discardableResult
     func willSend(_ request: EncodedRequest, _ announcement: Announcement? = nil, source: Response.Source) throws
         -> ResponseReceiver
@@ -61,7 +61,7 @@ extension ExchangeContext {
                 context: self, options: state.options)
             state.receivers.append(receiver)
             let replaced = state.record.sent
-            // An interceptor may have abandoned the attempt before.
+            // An interceptor may have abandoned the previous attempt.
             let endsAnother = state.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
             state.record.begin(request, at: now)
             let starts = state.queue?.start(state.record.attempts, request, at: now) == true
@@ -89,8 +89,8 @@ extension ExchangeContext {
         if delivers { deliver() }
     }
 
-    /// Removes a receiver that is no longer awaited. The attempt ends with the next one, or with
-    /// the exchange.
+    /// Removes a receiver that is no longer awaited. The attempt ends when the next one starts or
+    /// the exchange ends.
     func didAbandon(_ receiver: ResponseReceiver) {
         state.withLock { $0.receivers.removeAll { $0 === receiver } }
     }
@@ -183,7 +183,7 @@ extension ExchangeContext {
     ///
     /// - Parameters:
     ///   - related: The identifier of another exchange.
-    ///   - error: The closure of a WebSocket.
+    ///   - error: The error with which a WebSocket was closed.
     func record(
         _ kind: Timeline.Kind, _ detail: String = "", related: UInt64? = nil, error: (any Error)? = nil
     ) {

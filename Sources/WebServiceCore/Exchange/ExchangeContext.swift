@@ -8,8 +8,9 @@ import FoundationNetworking
 /// The state that the stages, the interceptors and the streamed body of one exchange share: its
 /// record, the permission to send, and the settings of its body.
 ///
-/// A task has one, apart from its own state: a streamed body retains the context, and the result of
-/// the task retains the body. Its lock is a leaf: no other lock is taken while it is held.
+/// The context is separate from the state of its task, because a streamed body retains the context,
+/// and the result of the task retains the body. The lock of the context is a leaf: no other lock is
+/// taken while it is held.
 final class ExchangeContext: Sendable {
     let clock: TaskClock
     /// The core of the service, retained for as long as the task.
@@ -17,10 +18,11 @@ final class ExchangeContext: Sendable {
     /// Only the task of a typed request also retains the `WebService` (`TaskOwner`).
     let service: any PipelineSource
     let state = Mutex(State())
-    /// Whether the progress has a receiver. Most exchanges have none, although progress is reported
-    /// often.
+    /// A Boolean value that indicates whether the progress has a receiver. Read without the lock,
+    /// because progress is reported often and most exchanges have no receiver.
     private let reportsProgress = Atomic(false)
-    /// Whether requests are held back. Most exchanges are never suspended.
+    /// A Boolean value that indicates whether requests are held back. Read without the lock,
+    /// because most exchanges are never suspended.
     private let isHeld = Atomic(false)
 
     struct State {
@@ -30,13 +32,13 @@ final class ExchangeContext: Sendable {
         /// The identifier of the exchange on whose behalf this one is sent.
         var parent: UInt64?
         var progress: ProgressRelay?
-        /// Also receives the progress: the handler of a typed request whose endpoint sends this
+        /// A further receiver of the progress: that of the typed request whose endpoint sends this
         /// exchange.
         var progressListener: ProgressRelay.Handler?
         /// The accounts for which the exchange was begun, by the object that defines them.
         var accounts: [ObjectIdentifier: ExchangeLog.Account] = [:]
         var trace: TraceParent?
-        /// The instant of `resume()` on the system's clock, see ``SessionCancellation``.
+        /// The instant of `resume()` on the system's clock; see ``SessionCancellation``.
         var start: UInt64?
         var permission = Permission.granted
         /// The receivers whose replies the exchange waits for; usually one.
@@ -46,7 +48,7 @@ final class ExchangeContext: Sendable {
         weak var stream: ResponseReceiver?
     }
 
-    /// Whether requests may be sent.
+    /// The permission to send requests.
     enum Permission {
         case granted
         /// The task is suspended. Contains the waiting requests, in order.
@@ -113,7 +115,7 @@ final class ExchangeContext: Sendable {
     /// A Boolean value that indicates whether the body of the response is streamed.
     var isStreamed: Bool { state.withLock { $0.options.bufferSize != nil } }
 
-    /// Streams the body of the response, see ``ResponseReceiver/Options``. Called before
+    /// Streams the body of the response; see ``ResponseReceiver/Options``. Called before
     /// `resume()`.
     func streamBody(bufferSize: Int, batchSize: Int = 1) {
         state.withLock { ($0.options.bufferSize, $0.options.batchSize) = (max(1, bufferSize), batchSize) }
@@ -185,13 +187,13 @@ final class ExchangeContext: Sendable {
         listener?(progress)
     }
 
-    /// Passes the progress on. Called before `resume()`.
+    /// Sets a listener that also receives the progress. Called before `resume()`.
     func forwardProgress(to listener: @escaping ProgressRelay.Handler) {
         state.withLock { $0.progressListener = listener }
         reportsProgress.store(true, ordering: .releasing)
     }
 
-    /// The progress relay; `nil` if there are no observers.
+    /// The progress relay; `nil` if there are no progress handlers.
     var progress: ProgressRelay? { state.withLock { $0.progress } }
 }
 

@@ -2,9 +2,9 @@ public import Foundation
 
 /// An event of an exchange, for the observers of a service (``WebService/observers``).
 ///
-/// The first event of an exchange is ``Kind/created``. ``Kind/ended(_:)`` is delivered once.
-/// After it, only ``Kind/recorded(_:)`` follows (the end of a streamed body, handlers, storing),
-/// ``Kind/bodyReceived(_:)`` and ``Kind/message(_:isReceived:)``.
+/// The first event of an exchange is ``Kind/created``. ``Kind/ended(_:)`` is delivered once. Only
+/// ``Kind/recorded(_:)`` (the end of a streamed body, handlers, storing), ``Kind/bodyReceived(_:)``
+/// and ``Kind/message(_:isReceived:)`` can follow it.
 ///
 /// A task that is never resumed has no events.
 public struct ExchangeEvent: Sendable {
@@ -23,13 +23,13 @@ public struct ExchangeEvent: Sendable {
         case interimHeadReceived(ResponseHead)
         /// The head of a response was received.
         ///
-        /// A session that delivers whole responses delivers it together with the body.
+        /// A session that delivers whole responses delivers the head together with the body.
         case headReceived(ResponseHead)
         /// Bytes of a body that no result contains, after decompression.
         ///
-        /// Before ``attemptEnded(number:_:_:)`` with an error: all bytes of the body that were
-        /// received, if the session is a ``StreamingSession``. For a streamed body: the first bytes
-        /// that its reader has taken, in pieces (``Observer/streamedBodyLimit``).
+        /// If the session is a ``StreamingSession``, all received bytes of a body precede an
+        /// ``attemptEnded(number:_:_:)`` with an error. Of a streamed body, the first bytes that
+        /// its reader has taken are delivered, in pieces (``Observer/streamedBodyLimit``).
         case bodyReceived(Data)
         /// A response was received or the request failed.
         ///

@@ -1,4 +1,4 @@
-/// The end of an exchange: its result, and what was recorded until then.
+/// The result of an exchange, with the metrics and the timeline recorded until its end.
 public final class ExchangeSummary: Sendable {
     /// The response or the error of the task, before its handlers.
     public let result: Result<Response, any Error>

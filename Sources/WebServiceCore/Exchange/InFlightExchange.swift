@@ -4,10 +4,10 @@ import Foundation
 public import FoundationNetworking
 #endif
 
-/// An exchange of a service in flight, as a snapshot that retains no body.
+/// A snapshot of an exchange in flight, which retains no body.
 ///
-/// ``WebService/exchanges`` returns it, and ``WebService/cancelAll(where:)`` passes it to its
-/// closure.
+/// ``WebService/exchanges`` returns the snapshots of a service, and
+/// ``WebService/cancelAll(where:)`` passes them to its closure.
 public struct InFlightExchange: Sendable, Identifiable {
     /// The kind of an exchange.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
@@ -79,7 +79,7 @@ protocol InFlightWork: AnyObject, Cancellable {
     var snapshot: InFlightExchange? { get }
 }
 
-/// The work of a service in flight, in the order in which it began.
+/// A service's work in flight, in the order in which it began.
 struct InFlight: Sendable {
     private enum Entry: Sendable {
         case retained(any InFlightWork)

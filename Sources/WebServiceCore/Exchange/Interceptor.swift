@@ -1,8 +1,7 @@
-/// A stage that wraps the sending of a request. It may change the request, return a response
-/// without sending it, send it again, or inspect the response. Retry and authentication are
-/// interceptors.
+/// A stage that wraps the sending of a request. It may change the request, respond without sending
+/// it, send it again, or inspect the response. Retry and authentication are interceptors.
 ///
-/// An interceptor that measures every exchange, retries included:
+/// This interceptor measures every exchange, including its retries:
 /// ```swift
 /// struct Stopwatch: Interceptor {
 ///     func intercept(_ request: Request, next: Next) async throws -> Response {
@@ -18,7 +17,8 @@
 /// that follow (`Exchange.swift`). Each exchange runs its interceptors in one Swift task on the
 /// handler pool, whose threads may block (`Documentation/Concurrency.md`). The Swift task is
 /// cancelled with the exchange, which does not wait for it. An interceptor may call `next` any
-/// number of times, one call after another. Several exchanges call it concurrently.
+/// number of times, one call after another. Several exchanges may call the interceptor
+/// concurrently.
 ///
 /// To test an interceptor, install it in a service over a `MockSession`.
 public protocol Interceptor: Sendable {
@@ -33,7 +33,8 @@ public protocol Interceptor: Sendable {
     func intercept(_ request: Request, next: Next) async throws -> Response
 }
 
-/// The stages after an interceptor: the interceptors that follow, and then an exchange.
+/// The stages after an interceptor: the interceptors that follow, and then the sending of the
+/// request.
 public struct Next: Sendable {
     let exchange: Exchange
     /// The interceptors that follow.
@@ -41,7 +42,7 @@ public struct Next: Sendable {
 
     var context: ExchangeContext { exchange.context }
 
-    /// Passes a request on and returns its response.
+    /// Passes a request to the next stage and returns its response.
     ///
     /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
     ///   `URLError.cancelled` when the exchange is cancelled.
@@ -105,8 +106,8 @@ extension Interceptor where Self == Never {
     /// Returns an interceptor that adds default header fields.
     ///
     /// A field that the request already has is not changed. The fields are added to requests to the
-    /// origin of the service's base URL and to `origins`. Requests to other origins have only
-    /// `Accept`, `Accept-Encoding`, `Accept-Language` and `User-Agent`.
+    /// origin of the service's base URL and to `origins`. Of these fields, requests to other
+    /// origins have only `Accept`, `Accept-Encoding`, `Accept-Language` and `User-Agent`.
     ///
     /// - Parameters:
     ///   - headers: The header fields.

@@ -28,7 +28,7 @@ extension Observer where Self == Never {
     /// ```swift
     /// service.observers = [.metrics { requests.record($0.duration, status: $0.status) }]
     /// ```
-    /// Typed requests and downloads are not reported: the exchanges that they send are.
+    /// Typed requests and downloads are not reported, but the exchanges that they send are.
     ///
     /// - Parameter report: Called with the metrics of each exchange when it has ended, on any
     ///   thread.

@@ -5,10 +5,10 @@ public import Foundation
 public final class ObservedExchange: Sendable {
     /// The identifier, unique among the exchanges of this process.
     ///
-    /// That of a typed request is ``EndpointContext/id``.
+    /// The identifier of a typed request is ``EndpointContext/id``.
     public let id: UInt64
 
-    /// The identifier of the exchange on whose behalf this one is sent; `nil` for any other.
+    /// The identifier of the exchange on whose behalf this one is sent; `nil` if there is none.
     ///
     /// The parent is the typed request whose endpoint sends the exchange, the download that the
     /// request belongs to, or the exchange whose stored response is validated in the background
@@ -16,8 +16,8 @@ public final class ObservedExchange: Sendable {
     /// first (``Timeline/Event/related``).
     public let parent: UInt64?
 
-    /// The request of the task, before the interceptors; `nil` for a typed request and
-    /// for the read of a storage.
+    /// The request of the task, before the interceptors; `nil` for a typed request and the read of
+    /// a storage.
     public let request: Request?
 
     /// A Boolean value that indicates whether the exchange consists of other exchanges

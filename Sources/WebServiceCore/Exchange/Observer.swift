@@ -11,8 +11,8 @@
 /// service.observers = [FailureCounter()]
 /// ```
 /// ``WebService/observers`` contains the observers of a service, which retains them. An observer
-/// changes nothing: interceptors and the ``ServicePassthroughDelegate`` can change requests and
-/// reject responses. Without observers, no event is created.
+/// cannot change requests or responses; interceptors and the ``ServicePassthroughDelegate`` can.
+/// Without observers, no event is created.
 public protocol Observer: Sendable {
     /// Receives one event.
     ///
@@ -21,17 +21,17 @@ public protocol Observer: Sendable {
     /// service receives an event before the next event of the exchange is delivered.
     ///
     /// Called without a lock, usually on the thread on which the event occurred
-    /// (`Documentation/Concurrency.md`): any thread,
-    /// including the main thread if a task is resumed there, but never on the event loop of a
-    /// session. An observer can use the service and its tasks, for example to cancel one. A slow
-    /// observer delays only the exchange of the event. It must not wait for that exchange.
+    /// (`Documentation/Concurrency.md`). This can be any thread, including the main thread if a
+    /// task is resumed there, except the event loop of a session. An observer can use the service
+    /// and its tasks, for example to cancel one. A slow observer delays only the exchange of the
+    /// event. An observer must not wait for that exchange.
     func observe(_ event: ExchangeEvent)
 
     /// The number of bytes of a streamed body that the observer receives
     /// (``ExchangeEvent/Kind/bodyReceived(_:)``).
     ///
-    /// The events of all observers of a service contain as many bytes as the largest limit. Read
-    /// when a task is resumed. Defaults to 0.
+    /// All observers of a service receive as many bytes as the largest of their limits. The
+    /// property is read when a task is resumed. Defaults to 0.
     var streamedBodyLimit: Int { get }
 }
 

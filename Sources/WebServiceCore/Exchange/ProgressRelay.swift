@@ -3,7 +3,7 @@ package protocol Prelude: AnyObject, Sendable {
     /// Accepts no further value.
     func end()
 
-    /// Waits until the last value was delivered. Called once, after ``end()``.
+    /// Waits until the last value has been delivered. Called once, after ``end()``.
     func delivered() async
 }
 
@@ -47,7 +47,7 @@ final class ProgressRelay: Prelude {
     func add(_ handler: @escaping Handler, after progress: TransferProgress?) {
         let delivers = state.withLock { state in
             state.handlers.append(handler)
-            // A value that waits for all handlers is newer.
+            // A pending value for all handlers is newer.
             guard let progress = state.latest ?? progress, !state.isUpdated else { return false }
             state.delivery.append(Value(progress: progress, only: handler))
             return state.delivery.begin()

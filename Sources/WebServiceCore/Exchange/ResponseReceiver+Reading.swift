@@ -50,7 +50,7 @@ extension ResponseReceiver {
 
     /// Begins the body after its head, and its deadline if the request sets one.
     ///
-    /// - Returns: `false` if it has begun before.
+    /// - Returns: `false` if it had already begun.
     func beginStream(_ length: Int64?) -> Bool {
         let now = clock.now
         let begins = state.withLock { state in
@@ -75,7 +75,7 @@ extension ResponseReceiver {
     /// Sets the end of the body, unless it has ended.
     ///
     /// - Parameters:
-    ///   - isInterrupted: Whether the task of the session must be cancelled.
+    ///   - isInterrupted: Whether to cancel the task of the session.
     ///   - discardsBytes: Whether to discard the buffered bytes, which otherwise precede the end.
     func endStream(_ end: Result<Headers, any Error>, isInterrupted: Bool = false, discardsBytes: Bool = false) {
         let (reader, task, alarm) = state.withLock { state -> (Reader?, (any DataTask)?, Alarm?) in
@@ -161,8 +161,8 @@ extension ResponseReceiver {
 
     /// Takes the buffered bytes: at most the size of the buffer plus one chunk of the transport.
     ///
-    /// - Returns: What was read, or `nil` if the reader waits, and the task of the session if it is
-    ///   paused and must continue.
+    /// - Returns: The bytes or the end, or `nil` if the reader waits; and the task of the session
+    ///   if it is paused and must continue.
     private func read(_ state: inout State, _ reader: Reader, _ now: UInt64) -> (Read?, (any DataTask)?) {
         if state.stream?.reader != nil { return (.busy, nil) }
         if isReady(state, now) {

@@ -9,7 +9,7 @@ public import FoundationNetworking
 /// The reply is set at the end of a whole body, whose size is limited, or at the head of a streamed
 /// one, which is then read in parts, with back-pressure (`ResponseReceiver+Reading.swift`). Only a
 /// response with a status from 200 to 299, or 101 (`WebService.upgrade`), is streamed. Only the
-/// first reply has an effect, and a missing reply delays no caller.
+/// first reply has an effect. If there is none, ``abandon()`` ends the wait.
 package final class ResponseReceiver: BodyReceiver {
     package typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
     package typealias Progress = @Sendable (TransferProgress) -> Void
@@ -45,7 +45,7 @@ package final class ResponseReceiver: BodyReceiver {
         private var phase = Phase.open
         /// The Swift task that waits for the reply.
         private var waiter: Waiter?
-        /// The task of the session, until the reply and the end of a streamed body.
+        /// The task of the session, until the reply or, for a streamed body, the end of the body.
         var task: (any DataTask)?
         fileprivate var head: ResponseHead?
         /// The decoder of a whole body.
@@ -74,14 +74,14 @@ package final class ResponseReceiver: BodyReceiver {
 
         private var isOpen: Bool { if case .open = phase { true } else { false } }
 
-        /// - Returns: What the caller resumes and releases, outside the lock.
+        /// - Returns: The waiter to resume and the task to release, both outside the lock.
         fileprivate mutating func set(_ reply: Reply) -> (Waiter?, (any DataTask)?) {
             guard isOpen else { return (nil, nil) }
             phase = .replied(reply)
             return (waiter.take(), stream == nil ? task.take() : nil)
         }
 
-        /// - Returns: Whether the caller resumes the task and whether it cancels it.
+        /// - Returns: Whether the caller must resume the task, and whether it must cancel the task.
         fileprivate mutating func wait(for task: any DataTask, _ waiter: Waiter) -> (resumes: Bool, cancels: Bool) {
             switch phase {
             case .open:
@@ -105,7 +105,7 @@ package final class ResponseReceiver: BodyReceiver {
         }
     }
 
-    /// The maximum size in bytes of a body that is not streamed because of its status.
+    /// The maximum size in bytes of a body that its status excludes from streaming.
     private static let maximumErrorBytes = 1 << 20
 
     let state: Mutex<State>
@@ -236,7 +236,7 @@ package final class ResponseReceiver: BodyReceiver {
 
     package func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
         if options.isObserved { context?.report(head) }
-        // The limit is on the decoded body, whose length is unknown.
+        // The limit applies to the decoded body, whose length is unknown.
         let length = decoder == nil ? length : nil
         if mayPause, (200..<300).contains(head.status) || head.status == 101 { return stream(head, length, decoder) }
         let hasBody = request?.method != .HEAD

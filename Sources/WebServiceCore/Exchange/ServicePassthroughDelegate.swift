@@ -37,11 +37,12 @@ public protocol ServicePassthroughDelegate: AnyObject, Sendable {
     /// URL before adding credentials. ``Authentication`` does this automatically.
     func modifiedRequest(request: URLRequest) -> URLRequest?
 
-    /// Rejects the result of the exchange by throwing, before any handler receives it. Accepts it
-    /// by default.
+    /// Validates the result of the exchange before any handler receives it, and throws an error to
+    /// reject it. By default, every result is accepted.
     ///
     /// Called once for each task that has started, with the response or with the error: a transport
-    /// error, a cancellation, or another error of the exchange. The thrown error replaces it.
+    /// error, a cancellation, or another error of the exchange. The thrown error replaces that
+    /// result.
     func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws
 
     /// Called when a handler, a step of a typed task or the validation of a response fails.
@@ -77,7 +78,8 @@ extension ServicePassthroughDelegate {
     /// The request of the exchange for which a method of the delegate is called, with its options
     /// and tags.
     ///
-    /// `nil` in any other code, and for a `URLRequest` that is sent over a service as a session.
+    /// `nil` in any other code, and for a `URLRequest` that is sent through a service used as a
+    /// session.
     public var currentRequest: Request? { DelegateCall.request }
 }
 
@@ -86,7 +88,9 @@ enum DelegateCall {
     @TaskLocal static var request: Request?
 }
 
-/// Provides the delegate of all services. Conform ``WebService`` to this protocol in an extension.
+/// A type that provides the delegate of all services.
+///
+/// Conform ``WebService`` to this protocol in an extension.
 ///
 /// ```swift
 /// let counter = RequestCounter()

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The start and the end of the stages of a ``SessionTask``; `nil` for a stage that did not take
+/// The dates and durations of the stages of a ``SessionTask``; `nil` for a stage that did not take
 /// place.
 ///
 /// Durations are measured by a monotonic clock. Dates are computed from its instants and the date
@@ -30,8 +30,8 @@ public struct ServiceTaskMetrics: Sendable {
     public var responseTime: Duration? { duration(.fetchStart, .responseEnd) }
     /// The duration from ``responseJSONStart`` to ``responseJSONEnd``.
     public var responseJSONTime: Duration? { duration(.responseJSONStart, .responseJSONEnd) }
-    /// The duration from ``updateUIStart`` to ``updateUIEnd``: all main-queue handlers and what ran
-    /// between them.
+    /// The duration from ``updateUIStart`` to ``updateUIEnd``: all main-queue handlers and all code
+    /// that ran between them.
     public var updateUITime: Duration? { duration(.updateUIStart, .updateUIEnd) }
 
     enum Stage: Int {

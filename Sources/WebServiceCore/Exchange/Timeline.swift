@@ -8,9 +8,9 @@ public import Foundation
 ///   12.5 ms  wait     2000.3 ms
 /// 2012.9 ms  attempt     9.8 ms  GET https://h/v1/brewers -> 200
 /// ```
-/// It contains no query, header field or body, so it is safe to log.
+/// A timeline contains no query, header field or body, so it is safe to log.
 public struct Timeline: Sendable {
-    /// The kind of an event. The set is open.
+    /// The kind of an event. The set of kinds is open.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
         /// The name of the kind.
         public let description: String
@@ -36,14 +36,14 @@ public struct Timeline: Sendable {
         public static let body = Kind("body")
         /// A handler of the task.
         public static let handler = Kind("handler")
-        /// A handler, a step of a typed task, the validation of the response or the decoding of a
-        /// streamed body failed.
+        /// A failure of a handler, of a step of a typed task, of the validation of the response, or
+        /// of the decoding of a streamed body.
         public static let failure = Kind("failure")
-        /// A typed request waits until an equal request has ended (``DuplicateMode/queue``).
+        /// The wait of a typed request until an equal request has ended (``DuplicateMode/queue``).
         public static let queued = Kind("queued")
-        /// A typed request shares the response of an equal request (``DuplicateMode/join``).
+        /// The sharing of an equal request's response (``DuplicateMode/join``).
         public static let joined = Kind("joined")
-        /// A stored response was read or stored.
+        /// A read from a storage, or an attempt to store a response.
         public static let storage = Kind("storage")
         /// A decision of a `ResponseCache`.
         public static let cache = Kind("cache")
@@ -75,8 +75,8 @@ public struct Timeline: Sendable {
         /// The event of a ``Kind/queued`` or ``Kind/joined`` request has the identifier of the
         /// equal request.
         public let related: UInt64?
-        /// The error of a body that was not received completely, or of a failure; the closure of a
-        /// WebSocket.
+        /// The error of a body that was not received completely, of a failure, or with which a
+        /// WebSocket was closed.
         package var error: (any Error)?
         /// The number of bytes of a streamed body that were received, before decompression.
         package let byteCount: Int64?

@@ -38,7 +38,7 @@ public final class Authentication: Interceptor {
     public let origins: Set<Origin>
     /// The duration before expiry at which a credential is refreshed.
     public let leeway: Duration
-    /// The longest duration of a refresh.
+    /// The maximum duration of a refresh.
     public let refreshLimit: Duration
     /// The maximum number of refreshes that may start within ``refreshWindow``.
     public let maximumRefreshes: Int
@@ -58,7 +58,7 @@ public final class Authentication: Interceptor {
     ///     Defaults to none.
     ///   - leeway: The duration before expiry at which a credential is refreshed. Defaults to 30
     ///     seconds.
-    ///   - refreshLimit: The longest duration of a refresh. Defaults to 30 seconds.
+    ///   - refreshLimit: The maximum duration of a refresh. Defaults to 30 seconds.
     ///   - maximumRefreshes: The maximum number of refreshes that may start within `refreshWindow`.
     ///     Defaults to 5.
     ///   - refreshWindow: The duration over which `maximumRefreshes` is counted. Defaults to 30
@@ -79,9 +79,8 @@ public final class Authentication: Interceptor {
             refreshWindow: refreshWindow, timekeeper: nil, isUnauthorized: isUnauthorized)
     }
 
-    /// - Parameter timekeeper: The clock of
-    ///   ``withCredential(refreshingAfter:_:)``, which belongs to no service; `nil` for the system
-    ///   clock.
+    /// - Parameter timekeeper: The clock of ``withCredential(refreshingAfter:_:)``, which belongs
+    ///   to no service; `nil` for the system clock.
     package init(
         _ provider: any TokenProvider, origins: Set<Origin> = [], leeway: Duration = .seconds(30),
         refreshLimit: Duration = .seconds(30), maximumRefreshes: Int = 5, refreshWindow: Duration = .seconds(30),
@@ -104,8 +103,8 @@ public final class Authentication: Interceptor {
     ///   fail with ``WebServiceError/Code/authenticationFailed``.
     /// - A request that was started before is not sent again with credentials: a retry fails with
     ///   ``WebServiceError/Code/authenticationFailed``.
-    /// - Later requests obtain the credential from the provider. Remove it from the source of the
-    ///   provider before this call; otherwise they are sent with it.
+    /// - Later requests obtain the credential from the provider. Remove the old credential from the
+    ///   provider's source before this call; otherwise, later requests are sent with it.
     /// - Work in progress is not cancelled. A request in flight receives its response, and a
     ///   streamed body continues. A download that is interrupted and an event stream that
     ///   reconnects send a new request, which obtains the credential from the provider and is sent
@@ -117,12 +116,16 @@ public final class Authentication: Interceptor {
 
     /// Replaces the credential, for example after a new log-in of the same account.
     ///
-    /// Requests that wait for a refresh are sent again with it immediately.
+    /// Requests that wait for a refresh are sent again immediately, with the new credential.
     public func update(_ credential: Credential) {
         flight.update(credential)
     }
 
     /// Sends the request with the credential.
+    ///
+    /// - Throws: ``WebServiceError/Code/authenticationFailed``,
+    ///   ``WebServiceError/Code/excessiveRefresh`` or ``WebServiceError/Code/bodyNotReplayable``;
+    ///   an error of the provider or of `next`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let id = ObjectIdentifier(self)
         let origins = origins.union([next.context.service.baseOrigin].compactMap(\.self))
@@ -152,7 +155,8 @@ public final class Authentication: Interceptor {
         return try await next(request.with(replacement, for: origins))
     }
 
-    /// Calls a closure whose requests bypass this authentication: no credentials, no refresh.
+    /// Calls a closure whose requests bypass this authentication: they have no credentials and
+    /// start no refresh.
     ///
     /// A refresh needs this method only if it sends its request from a Dispatch queue or another
     /// thread. Such a request cannot be recognized as part of the refresh, and would wait for that
@@ -179,7 +183,7 @@ public final class Authentication: Interceptor {
     /// - Parameters:
     ///   - isUnauthorized: Returns whether an error of the work means that the credential was
     ///     rejected.
-    ///   - work: The work, with the current credential; `nil` if there is none.
+    ///   - work: The work. It receives the current credential, or `nil` if there is none.
     /// - Throws: The error of the work or of the provider; the errors of a refresh; or
     ///   `CancellationError`.
     public func withCredential<Value: Sendable>(

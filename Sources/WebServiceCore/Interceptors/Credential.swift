@@ -18,12 +18,13 @@ public struct Credential: Sendable, Hashable {
         self.expires = expires
     }
 
-    /// Returns `Authorization: Bearer …` (RFC 6750).
+    /// Returns a credential with a bearer token: `Authorization: Bearer …` (RFC 6750).
     public static func bearer(_ token: String, expires: Date? = nil) -> Credential {
         Credential(value: "Bearer \(token)", expires: expires)
     }
 
-    /// Returns `Authorization: Basic …` in UTF-8 (RFC 7617).
+    /// Returns a credential with a user name and a password in UTF-8: `Authorization: Basic …` (RFC
+    /// 7617).
     ///
     /// - Throws: ``WebServiceError/Code/encoding`` for a user name with a colon, and for control
     ///   characters in either.
@@ -45,14 +46,13 @@ extension Credential: RedactedReflectable {
 
 /// A source of credentials for ``Authentication``.
 ///
-/// It is called concurrently for several exchanges.
+/// Its methods are called concurrently for several exchanges.
 ///
 /// ``TokenSource`` implements it with closures.
 public protocol TokenProvider: Sendable {
     /// Returns the credential to send, or `nil` to send none.
     ///
-    /// It is called before each request unless a refresh or an update has provided a newer
-    /// credential.
+    /// Called before each request, unless a refresh or an update has provided a newer credential.
     ///
     /// - Throws: An error that becomes the error of the request.
     func credential() async throws -> Credential?
@@ -142,7 +142,7 @@ public struct TokenSource: TokenProvider {
     public func refresh(_ rejected: Credential?) async throws -> Credential? { try await renew?(rejected) }
 }
 
-/// The callback of a refresh. The refresh fails if it is deallocated without a call.
+/// The callback of a refresh. The refresh fails if the callback is deallocated without a call.
 private final class RefreshCallback: Sendable {
     let result: Once<Result<Credential, any Error>>
 

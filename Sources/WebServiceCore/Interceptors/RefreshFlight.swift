@@ -116,7 +116,8 @@ final class RefreshFlight: Sendable {
         }
         let task = Task(executorPreference: clock.executor) { [self] in
             do {
-                // Other requests wait for the refresh as well.
+                // The deadline of one request does not apply, because other requests wait for the
+                // refresh as well.
                 let credential = try await DeadlineScope.$current.withValue(nil) { try await refresh() }
                 clock.cancel(alarm)
                 land(flight, .success(credential), at: clock.now)
@@ -135,9 +136,9 @@ final class RefreshFlight: Sendable {
         if !isWanted { task.cancel() }
     }
 
-    /// Returns the kind of an error of a refresh: the status and the error code of the response
-    /// (RFC 6749, section 5.2), the code of an error of this library or of the transport, or a
-    /// type. It contains no other text, which may be secret.
+    /// Returns the kind of an error of a refresh, without other text, which may be secret. The kind
+    /// is the status and the error code of the response (RFC 6749, section 5.2), the code of an
+    /// error of this library or of the transport, or a type.
     private static func reason(_ error: any Error) -> String {
         guard let error = error as? WebServiceError else { return ": \(ExchangeLog.Attempt.kind(of: error))" }
         guard error.code == .unacceptableStatus, let status = error.status else { return ": \(error.code)" }
@@ -196,7 +197,8 @@ extension RefreshFlight.State {
     ) -> RefreshFlight.Arrival {
         guard theirs.account == ticket.account else { return .over(.failure(Authentication.cleared)) }
         guard theirs.generation == ticket.generation else { return .over(.success(ticket)) }
-        // A refresh has failed since this request was sent, so it fails with the same error.
+        // A refresh has failed since this request was sent, so the request fails with the same
+        // error.
         if theirs.failures != ticket.failures, let lastFailure { return .over(.failure(lastFailure)) }
         if running != nil {
             waiters[ObjectIdentifier(waiter)] = waiter

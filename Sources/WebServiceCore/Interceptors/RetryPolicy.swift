@@ -7,13 +7,13 @@ import FoundationNetworking
 /// An interceptor that retries requests with exponential backoff, within a time budget.
 ///
 /// A request is sent again after a transport error in ``errorCodes``, a status in ``statuses``, or
-/// a response or error that ``retriesResponse`` or ``retriesError`` accepts, if its method is
-/// idempotent (RFC 9110, section 9.2.2), it has an `Idempotency-Key`, or ``retriesAnyMethod`` is
-/// `true`. A body that is an `httpBodyStream` is never sent again, and a body that can be read only
-/// once fails with ``WebServiceError/Code/bodyNotReplayable``. The pause before retry *n* is random
-/// between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` from the
-/// server (seconds or a date, RFC 9110, section 10.2.3) takes precedence. Every decision is
-/// recorded in the task's ``Timeline``.
+/// a response or error that ``retriesResponse`` or ``retriesError`` accepts. Its method must be
+/// idempotent (RFC 9110, section 9.2.2), unless the request has an `Idempotency-Key` or
+/// ``retriesAnyMethod`` is `true`. A body that is an `httpBodyStream` is never sent again, and a
+/// request whose body can be read only once fails with ``WebServiceError/Code/bodyNotReplayable``.
+/// The pause before retry *n* is random between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most
+/// ``maximumDelay``. A `Retry-After` from the server (seconds or a date, RFC 9110, section 10.2.3)
+/// takes precedence. Every decision is recorded in the task's ``Timeline``.
 ///
 /// If ``maximumAttempts`` is reached, a pause does not fit into ``budget``, or ``retryBudget`` is
 /// exhausted, the last response or error is the result. ``SessionTask/maximumAttempts`` limits the
@@ -28,12 +28,12 @@ import FoundationNetworking
 /// | ``budget`` | the start of the last attempt | that of the last attempt |
 /// | ``Request/Options/deadline`` | the call | ``WebServiceError/Code/deadline`` |
 ///
-/// After a timeout, a retry is made only if a pause and another timeout fit into ``budget``, and,
-/// if the request or its service sets ``Request/Options/timeout`` and no
-/// ``Request/Options/attemptTimeout``, into that timeout multiplied by ``maximumAttempts``. So a
-/// server that does not respond delays a request with a timeout of 0.5 seconds by at most 1.5
-/// seconds, including the pauses. ``Request/Options/connectTimeout`` has no such bound, because its
-/// error is `URLError.cannotConnectToHost`, as for a refused connection.
+/// If the request or its service sets ``Request/Options/timeout`` and no
+/// ``Request/Options/attemptTimeout``, a timeout is followed by a retry only if a pause and another
+/// timeout fit into ``budget`` and into the timeout multiplied by ``maximumAttempts``. So a server
+/// that does not respond delays a request with a timeout of 0.5 seconds and 3 attempts by at most
+/// 1.5 seconds, including the pauses. ``Request/Options/connectTimeout`` has no such bound, because
+/// its error is `URLError.cannotConnectToHost`, as for a refused connection.
 public struct RetryPolicy: Interceptor {
     /// The maximum number of attempts, including the first. Values below 1 count as 1.
     public var maximumAttempts: Int
@@ -79,10 +79,12 @@ public struct RetryPolicy: Interceptor {
     ///   - budget: The duration from the start after which no further attempt starts. A pause that
     ///     does not fit into it, or into the deadline of the request, prevents a retry. Defaults to
     ///     60 seconds.
-    ///   - statuses: The status codes after which a request is sent again.
+    ///   - statuses: The status codes after which a request is sent again. Defaults to
+    ///     ``defaultStatuses``.
     ///   - retriesResponse: A predicate for additional responses after which a request is sent
     ///     again. Called in the background. Defaults to `nil`, no such predicate.
-    ///   - errorCodes: The transport errors after which a request is sent again.
+    ///   - errorCodes: The transport errors after which a request is sent again. Defaults to
+    ///     ``defaultErrorCodes``.
     ///   - retriesError: A predicate for additional errors after which a request is sent again.
     ///     Called in the background. Defaults to `nil`, no such predicate.
     ///   - retriesAnyMethod: Whether requests with a method that is not idempotent are sent again.
@@ -118,6 +120,9 @@ public struct RetryPolicy: Interceptor {
     }
 
     /// Sends the request until it succeeds or the policy allows no further attempt.
+    ///
+    /// - Throws: The last error of `next`; ``WebServiceError/Code/bodyNotReplayable``;
+    ///   `CancellationError` during a pause.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let clock = next.context.service.clock
         let pauseClock = timekeeper.map(TaskClock.init) ?? clock
@@ -131,7 +136,7 @@ public struct RetryPolicy: Interceptor {
             let spent = Duration.nanoseconds(Int64(clamping: clock.now - start))
             let retryAfter = (try? result.get())?.header(.retryAfter)  // an error has no header fields
             let requested = retryAfter.flatMap { RetryAfter($0, now: pauseClock.date) }
-            // A pause up to the deadline would replace the result by the error of the deadline.
+            // A pause up to the deadline would replace the result with the error of the deadline.
             let limit = Limit(min(budget, request.options.requestDeadline), request, result, attempts: maximumAttempts)
             switch decide(request, attempt: attempt, spent: spent, limit: limit, requested: requested, clock) {
             case .stop(let why):
@@ -156,7 +161,7 @@ public struct RetryPolicy: Interceptor {
 
         init(_ duration: Duration, _ request: Request, _ result: Result<Response, any Error>, attempts: Int) {
             self.duration = duration
-            // With a timeout of the attempt, each attempt has its full time.
+            // With an attempt timeout, each attempt may take its full time.
             guard case .failure(let error as URLError) = result, error.code == .timedOut,
                 request.options.attemptTimeout == nil, let timeout = request.options.timeout
             else { return }

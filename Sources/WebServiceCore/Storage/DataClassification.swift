@@ -10,7 +10,7 @@ public struct DataClassification: Sendable, Hashable, CustomStringConvertible {
     /// The name of the classification.
     public let description: String
 
-    /// Creates a custom classification; two are equal if their names are equal.
+    /// Creates a custom classification. Two classifications are equal if their names are equal.
     public init(_ name: String) {
         description = name
     }

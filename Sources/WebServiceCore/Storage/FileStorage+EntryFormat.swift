@@ -16,7 +16,7 @@ extension FileStorage {
         private static let magic = Array("WSEn".utf8)
         private static let version: UInt8 = 1
         private static let headCount = 28
-        /// The size of a file in addition to key and data.
+        /// The number of bytes of a file in addition to its key and data.
         static let overhead = headCount + 8
         /// The value for an unknown date.
         private static let noDate = Int64.min
@@ -67,7 +67,7 @@ extension FileStorage {
         }
 
         /// Returns the number of bytes up to the end of the key of a file that begins with these
-        /// bytes; `nil` for a file of another version or that is too short.
+        /// bytes; `nil` if the file is of another version or too short.
         static func headCount(_ head: Data, fileSize: Int) -> Int? {
             guard fileSize >= overhead, head.count >= headCount, head.starts(with: magic + [version]) else {
                 return nil

@@ -1,12 +1,12 @@
 import Foundation
 
 extension FileStorage {
-    /// The contents of a folder as known to this storage: exact after a scan, then updated with its
-    /// own changes.
+    /// The contents of a folder as known to this storage: exact after a scan, and then updated with
+    /// the storage's own changes.
     struct Inventory: Sendable {
         private var count = 0
         private var bytes = 0
-        /// A number of the oldest entries; the oldest of all is last.
+        /// Some of the oldest entries; the oldest of all is last.
         private var oldest: [(name: String, status: FileStatus)] = []
 
         /// - Parameters:
@@ -37,8 +37,8 @@ extension FileStorage {
             bytes -= old.size
         }
 
-        /// Removes the oldest entries, except for one, until both limits are met. It scans the
-        /// folder again when its list of old entries is exhausted.
+        /// Removes the oldest entries, except for `kept`, until both limits are met. The folder is
+        /// scanned again when the list of old entries is exhausted.
         mutating func makeRoom(
             in folder: borrowing Folder, _ names: Names, maximumBytes: Int, maximumCount: Int, now: Date,
             keeping kept: String

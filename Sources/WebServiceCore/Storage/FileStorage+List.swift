@@ -31,7 +31,7 @@ extension FileStorage {
         }
     }
 
-    /// - Returns: `nil` if there is no file, or if it is not an intact one of this version.
+    /// - Returns: `nil` if the file does not exist, is damaged, or is of another version.
     private static func summary(
         of name: String, in folder: borrowing Folder
     ) throws(SystemFailure) -> StorageEntry.Summary? {

@@ -19,10 +19,11 @@ extension FileStorage {
 
     /// Removes all entries with this storage's prefix; all other files are retained.
     ///
-    /// Incomplete files of other processes are removed as well, and their stores then fail.
+    /// Incomplete files of other processes are removed as well; the stores that write them then
+    /// fail.
     ///
-    /// - Throws: ``WebServiceError/Code/storage`` if a file cannot be removed, after the others
-    ///   have been; the underlying error is a `POSIXError`.
+    /// - Throws: ``WebServiceError/Code/storage`` if a file cannot be removed, after all other
+    ///   files have been; the underlying error is a `POSIXError`.
     public func removeAll() async throws {
         try await perform("the entries could not be removed") {
             try self.removeFiles { _, name throws(SystemFailure) in self.names.kind(of: name) != nil }
@@ -31,12 +32,13 @@ extension FileStorage {
 
     /// Removes the entries with a classification.
     ///
-    /// Every file is read. Files that are damaged, or from a newer version of this library, are
-    /// retained; a damaged one counts as absent.
+    /// Every file is read. A file whose classification cannot be read, because the file is damaged
+    /// or from a newer version of this library, is retained.
     ///
-    /// - Throws: ``WebServiceError/Code/storage`` if a file cannot be read or removed, after the
-    ///   others have been, with a `POSIXError` as the underlying error; or if the format of the
-    ///   files is `bare`, which contains no classification, and the storage accepts others.
+    /// - Throws: ``WebServiceError/Code/storage`` if a file cannot be read or removed, after all
+    ///   other files have been processed, with a `POSIXError` as the underlying error; and with the
+    ///   format ``Format/bare``, whose files contain no classification, unless the storage accepts
+    ///   only this one.
     public func removeEntries(of classification: DataClassification) async throws {
         guard format == .wrapped, classifications != [classification] else {
             guard classifications == [classification] else {

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A storage that stores each response in a file, in a custom folder.
+/// A storage that writes each response to a file, in a custom folder.
 ///
 /// A file contains the bytes of the response, its key (identifier, classification and account,
 /// unencrypted) and the date at which it was stored. It contains no header fields and no data of
@@ -15,18 +15,19 @@ public import Foundation
 /// after it has been written to the disk. A damaged file counts as absent and is removed; the
 /// checksum detects damage, but not tampering.
 ///
-/// Several storages and several processes may use one folder. With the same prefix they share its
-/// entries; with prefixes that differ in more than case, they do not access each other's files or
-/// any others. All storages with one prefix must use the same ``Format``. Limits are enforced per
-/// process, based on the files it has found and its own changes; if several processes write, the
-/// limits are met after a store by the process that scanned last. Incomplete files of terminated
-/// processes are removed when the folder is first used and they are at least one hour old.
+/// Several storages and several processes may use one folder. Storages with the same prefix share
+/// their entries. Storages with prefixes that differ in more than case do not access each other's
+/// files, nor any other files. All storages with one prefix must use the same ``Format``. Each
+/// process enforces the limits based on the files that it has found and on its own changes; if
+/// several processes write, the limits are met after a store by the process that scanned last. When
+/// the folder is first used, incomplete files of terminated processes are removed if they are at
+/// least one hour old.
 ///
 /// Nothing is read or written before the first call. All calls are executed in order on a queue of
 /// the storage, not on a thread of the Swift concurrency pool (in a forked process, on the caller's
 /// thread). A call that has started is completed even if its task is cancelled. With limits, the
-/// first store scans all files, as does a later one each time an eighth of them has been removed to
-/// meet the limits; other stores cost the same as without limits.
+/// first store scans all files, and so does a store each time an eighth of them has been removed to
+/// meet the limits; all other stores cost the same as without limits.
 public final class FileStorage: ResponseStorage {
     /// The content of a file.
     public enum Format: Sendable, Hashable {
@@ -128,18 +129,18 @@ public final class FileStorage: ResponseStorage {
 
     /// Returns the entry for a key.
     ///
-    /// - Returns: `nil` if there is no entry. A file that is damaged or too large for the memory
-    ///   counts as absent and is removed; a file from a newer version of this library, or for
-    ///   another key with the same file name, counts as absent and is retained.
-    /// - Throws: ``WebServiceError/Code/storage`` if the file cannot be read, for example for lack
-    ///   of permission; the underlying error is a `POSIXError`.
+    /// - Returns: `nil` if there is no entry. A file that is damaged or too large for memory counts
+    ///   as absent and is removed; a file from a newer version of this library, or for another key
+    ///   with the same file name, counts as absent and is retained.
+    /// - Throws: ``WebServiceError/Code/storage`` if the file cannot be read, for example because
+    ///   permission is denied; the underlying error is a `POSIXError`.
     public func entry(for key: StorageKey) async throws -> StorageEntry? {
         try await perform("an entry could not be read") { try self.read(key) }
     }
 
     /// Stores an entry in place of the one with the same key.
     ///
-    /// The oldest entries are then removed until the others are within `maximumBytes` and
+    /// The oldest entries are then removed until the remaining ones are within `maximumBytes` and
     /// `maximumCount`. An entry dated more than a minute in the future, because of an incorrect
     /// clock, counts as the oldest.
     ///

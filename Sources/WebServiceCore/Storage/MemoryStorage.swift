@@ -1,10 +1,10 @@
 import Foundation
 
-/// A storage that stores the most recently used responses in memory, up to a number and a size.
+/// A storage that retains the most recently used responses in memory, up to a number and a size.
 ///
-/// It also stores values without a byte representation, those of requests that conform only to
-/// ``StorableRequest``. Reading and storing take constant time; reading counts as use. All members
-/// may be used from any thread. Entries are lost when the process ends.
+/// The storage also accepts values without a byte representation: those of requests that conform
+/// only to ``StorableRequest``. Reading and storing take constant time; reading counts as use. All
+/// members may be used from any thread. Entries are lost when the process ends.
 public final class MemoryStorage: ResponseStorage {
     /// The accepted classifications; `nil` for any.
     public let classifications: Set<DataClassification>?
@@ -45,7 +45,7 @@ public final class MemoryStorage: ResponseStorage {
 
     /// Stores an entry in place of the one with the same key.
     ///
-    /// The least recently used entries are then removed until the others are within
+    /// The least recently used entries are then removed until the remaining ones are within
     /// ``maximumBytes`` and ``maximumCount``.
     ///
     /// - Throws: ``WebServiceError/Code/entryTooLarge`` if the entry alone exceeds

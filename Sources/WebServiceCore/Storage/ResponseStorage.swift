@@ -4,7 +4,7 @@
 ///
 /// A service has an ordered list of storages (``WebService/storages``). The first one that supports
 /// a request and its classification stores the response; the others are not called. A service
-/// executes the operations on one key in order, so a read after a write returns what was written.
+/// executes the operations on one key in order, so a read after a write returns the written entry.
 /// Operations on different keys, and those of different services, run concurrently: every member
 /// may be called from any thread at any time.
 ///
@@ -14,8 +14,9 @@
 /// A service and a `ResponseCache` wait at most 10 seconds for an entry, including the earlier
 /// changes to its key; the read then fails with ``WebServiceError/Code/storage``. Their methods
 /// that remove entries throw the same error after 10 seconds; the entries are removed when the
-/// storage responds again. At most 64 changes to one key may be pending. Beyond that, responses are
-/// not stored, which is reported as the same failure, and removals throw it immediately.
+/// storage responds again. At most 64 changes to one key may be pending. Beyond that, a response is
+/// not stored, which is reported as a failure with the same error, and a removal throws that error
+/// immediately.
 public protocol ResponseStorage: Sendable {
     /// The accepted classifications; `nil` for any. Defaults to `nil`.
     var classifications: Set<DataClassification>? { get }
@@ -52,7 +53,7 @@ public protocol ResponseStorage: Sendable {
     func removeEntries(of classification: DataClassification) async throws
 
     /// Returns descriptions of entries without their contents, in an order that the storage
-    /// defines. It does not count as use of the entries.
+    /// defines. The call does not count as use of the entries.
     ///
     /// An entry that is stored or removed between two calls may be omitted or listed. Defaults to
     /// an error with the code ``WebServiceError/Code/storage``.
@@ -72,7 +73,8 @@ extension ResponseStorage {
 
     /// Removes all entries if the storage accepts only this classification.
     ///
-    /// - Throws: ``WebServiceError/Code/storage`` if it accepts others; the error of the storage.
+    /// - Throws: ``WebServiceError/Code/storage`` if the storage accepts other classifications; any
+    ///   error of ``removeAll()``.
     public func removeEntries(of classification: DataClassification) async throws {
         guard classifications == [classification] else {
             throw WebServiceError(

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// A handler of the metrics of a task.
+/// A closure that receives the metrics and the response of a task.
 typealias MetricsHandler = @Sendable (ServiceTaskMetrics, URLResponse?) -> Void
 
 /// One handler of a task. A handler of an `observe` case returns no result and does not change the
@@ -88,8 +88,9 @@ enum Track: Sendable {
     case success(ChainValue?)
     case failure(any Error)
 
-    /// Returns whether a handler runs on this track: success handlers on the success track, error
-    /// handlers on the failure track, `transform` only if there is a result.
+    /// Returns whether a handler runs on this track: error handlers only after a failure,
+    /// `transform` only with a result, other handlers unless there is a failure. Steps of typed
+    /// tasks always run.
     func admits(_ handler: Handler) -> Bool {
         switch handler {
         case .response, .observeResponse, .responseJSON, .observeJSON, .updateUI: !isFailure
@@ -107,7 +108,7 @@ enum Track: Sendable {
         if case .failure(let error) = self { error } else { nil }
     }
 
-    /// Creates the track after a handler that returned this result.
+    /// Creates the track that follows a handler with this result.
     init(_ result: ServiceTaskResult) {
         switch result {
         case .empty: self = .success(nil)
@@ -123,8 +124,8 @@ enum Track: Sendable {
     }
 }
 
-/// The handlers of one task in order, and the input of the next one. It has no side effects: it
-/// determines the next step, and ``SessionTask/runHandlers(isAwaiting:)`` runs it.
+/// The handlers of one task in order, and the input of the next handler. The chain has no side
+/// effects: it determines the next step, which ``SessionTask/runHandlers(isAwaiting:)`` runs.
 struct HandlerChain: Sendable {
     /// The next step, to be run outside the lock.
     enum Step: Sendable {
@@ -135,8 +136,7 @@ struct HandlerChain: Sendable {
         case run(Handler)
         /// All handlers added so far have run.
         case collectMetrics([MetricsHandler], isFirst: Bool, spent: [Handler])
-        /// No step. The handlers that have run are returned, so that they are released outside the
-        /// lock.
+        /// No step. Outside the lock, the caller releases the handlers that have run.
         case rest(isDrained: Bool, spent: [Handler])
     }
 
@@ -188,8 +188,8 @@ struct HandlerChain: Sendable {
 
     /// Claims the right to run handlers.
     ///
-    /// - Returns: Whether the caller must run them, because no other thread does: it calls
-    ///   ``pickUp()`` for the track, then ``next(on:)`` until the step is ``Step/rest``.
+    /// - Returns: Whether the caller must run them, because no other thread does. The caller then
+    ///   takes the track with ``pickUp()`` and calls ``next(on:)`` until the step is ``Step/rest``.
     mutating func claim() -> Bool {
         guard isOpen, !isRunning, !isDrained else { return false }
         isRunning = true
@@ -208,7 +208,7 @@ struct HandlerChain: Sendable {
         isRunning = false
     }
 
-    /// Returns the next step of the claimant for the given track.
+    /// Returns the claimant's next step for the given track.
     mutating func next(on track: borrowing Track) -> Step {
         if let prelude = preludes.popLast() { return .wait(prelude) }
         if needsValidation {

@@ -1,6 +1,6 @@
 /// The result of a response handler, `transform` or `recover`.
 ///
-/// It is passed to the next handler in the chain.
+/// The result is passed to the next handler in the chain.
 public enum ServiceTaskResult {
     /// Success without a value. The next handler receives `nil`.
     case empty

@@ -6,8 +6,8 @@ import FoundationNetworking
 
 /// The start and the end of the exchange.
 extension SessionTask {
-    /// Starts the work that provides the result: on the calling thread up to its first wait, then
-    /// on the handler pool.
+    /// Starts the work that provides the result. Custom code runs on the handler pool; all other
+    /// work starts on the calling thread and continues on the pool after its first wait.
     func start(_ start: TaskState.Start) {
         do throws(WebServiceError) {
             let start = try enterScope(start)
@@ -25,8 +25,8 @@ extension SessionTask {
         }
     }
 
-    /// Does the same as ``start(_:)``, but sends a request that runs no custom code in the calling
-    /// Swift task, and returns when the exchange has ended.
+    /// Starts the work as ``start(_:)`` does. A request without custom code is sent in the calling
+    /// Swift task, and the method returns when its exchange has ended.
     ///
     /// - Returns: Whether all handlers have run.
     func startInPlace(_ start: TaskState.Start) async -> Bool {
@@ -71,7 +71,7 @@ extension SessionTask {
             return
         }
         // Custom code does not run on the calling thread, and is cancelled if it is still running
-        // at the end. Without it, the end of the context ends the exchange.
+        // at the end. Without custom code, the end of the context ends the exchange.
         context.begin(.unencoded(request))
         attach(Task(executorPreference: context.clock.executor, operation: run))
     }
@@ -108,10 +108,10 @@ extension SessionTask {
     /// the result.
     var isCancelRequested: Bool { shared.withLock { $0.isCancelRequested } }
 
-    /// Completes the task. The first result counts.
+    /// Completes the task. Only the first result counts.
     ///
-    /// - Parameter isInterrupted: Whether the work in progress must be cancelled.
-    /// - Returns: Whether this result counts.
+    /// - Parameter isInterrupted: Whether to cancel the work in progress.
+    /// - Returns: Whether this is the first result.
     @discardableResult
     func complete(_ result: Result<Response, any Error>, isInterrupted: Bool = false) -> Bool {
         guard let action = settle(result, isInterrupted: isInterrupted) else { return false }
@@ -121,7 +121,8 @@ extension SessionTask {
 
     /// Sets the result, unless there is one, and ends everything that belongs to the exchange.
     ///
-    /// - Returns: What the caller must do; `nil` if there already is a result.
+    /// - Returns: The action, whose handlers the caller must run; `nil` if there already is a
+    ///   result.
     private func settle(
         _ result: Result<Response, any Error>, isInterrupted: Bool = false
     ) -> TaskState.CompleteAction? {

@@ -43,12 +43,12 @@ extension SessionTask {
 
     /// Runs handlers until none is left or the task is suspended.
     ///
-    /// Called after the chain of handlers is opened (``complete(_:isInterrupted:)``) or continued
-    /// (``resume()``) and after a late handler is added, provided that no other caller runs it
-    /// (``HandlerChain/claim()``).
+    /// Called after the chain is opened (``complete(_:isInterrupted:)``) or continued
+    /// (``resume()``), and after a late handler is added, provided that no other caller runs the
+    /// chain (``HandlerChain/claim()``).
     ///
-    /// - Parameter isAwaiting: Whether an awaiting Swift task is the caller. It runs on Swift's
-    ///   cooperative thread pool, which custom closures must not block.
+    /// - Parameter isAwaiting: Whether the caller is an awaiting Swift task. Such a task runs on
+    ///   Swift's cooperative thread pool, which custom closures must not block.
     /// - Returns: Whether all handlers have run.
     @discardableResult
     func runHandlers(isAwaiting: Bool = false) async -> Bool {
@@ -107,7 +107,7 @@ extension SessionTask {
         }
     }
 
-    /// Runs handlers on the main actor while the next one also belongs there.
+    /// Runs a handler on the main actor, and those after it that also run there.
     @MainActor
     private func runMainHandlers(_ first: Handler, _ track: Track) {
         let context = shared.withLock { Context($0, self.context) }
@@ -133,8 +133,8 @@ extension SessionTask {
         }
     }
 
-    /// Runs an asynchronous step in a separate Swift task, which `cancel()` cancels. The caller's
-    /// Swift task may already be cancelled, and is not affected.
+    /// Runs an asynchronous step in a separate Swift task, which `cancel()` cancels. The step does
+    /// not inherit a cancellation of the caller's Swift task.
     private func runAsync(
         _ step: @escaping @Sendable (StepInput) async -> (any Error)?, _ input: StepInput
     ) async -> (any Error)? {
@@ -160,7 +160,7 @@ extension SessionTask {
         self.context.mark(.updateUIEnd, at: end)
     }
 
-    /// Reports the first failure of a typed step.
+    /// Reports the first failure of a typed step to the timeline and the delegate.
     private func reportStep(_ error: (any Error)?, _ context: Context) {
         guard let error, shared.withLock({ $0.reportsStep() }) else { return }
         context.observed.report(error)
@@ -206,7 +206,7 @@ extension SessionTask {
         }
     }
 
-    /// Returns the body as JSON, parsed for the first handler that uses it.
+    /// Returns the body as JSON, which is parsed once, for the first handler that uses it.
     private func json(_ context: inout Context) throws -> Any {
         if let json = context.json { return json.value }
         let start = self.context.clock.now

@@ -4,15 +4,16 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-// Of the two overloads of each handler, the one that returns a result is disfavored. Only then do
-// all closures resolve: with and without `return`, with one or several statements.
+// Of the two overloads of each handler, the one that returns a result is disfavored, so that all
+// closures resolve: with and without `return`, with one or several statements.
 
 // MARK: - Response handlers, in the background
 
 extension SessionTask {
     /// Adds a handler for the response. It is skipped after a failure.
     ///
-    /// It does not change the result of the chain, which is empty if there was none.
+    /// The handler does not change the result of the chain. If there is no result yet, the chain
+    /// continues with an empty result.
     @discardableResult
     public func response(
         _ handler: @escaping @Sendable (_ data: Data?, _ response: URLResponse?) throws -> Void
@@ -33,12 +34,13 @@ extension SessionTask {
 
     /// Adds a handler for the body as JSON. It is skipped after a failure.
     ///
-    /// The body is parsed once for all handlers, to `NSNumber`, `String`, `NSNull`, `[Any]` and
-    /// `[String: Any]`. Integers of 64 bits are exact, and a number that was rounded cannot be cast
-    /// to an integer.
+    /// The body is parsed once for all handlers, into `NSNumber`, `String`, `NSNull`, `[Any]` and
+    /// `[String: Any]`. 64-bit integers are exact; a number that was rounded cannot be cast to an
+    /// integer.
     ///
-    /// Without a body, the chain fails with ``WebServiceError/Code/emptyResponse``, and with a body
-    /// that is not JSON with ``WebServiceError/Code/decoding``. The handler is then not called.
+    /// If there is no body, the chain fails with ``WebServiceError/Code/emptyResponse``; if the
+    /// body is not JSON, with ``WebServiceError/Code/decoding``. In both cases, the handler is not
+    /// called.
     @discardableResult
     public func responseJSON(
         _ handler: @escaping @Sendable (_ json: Any, _ response: URLResponse?) throws -> Void
@@ -80,8 +82,8 @@ extension SessionTask {
 
     /// Adds a handler that can recover from a failure. It is skipped on success.
     ///
-    /// `.empty` and `.value` return to the success track; `.failure` and a thrown error stay on the
-    /// failure track.
+    /// `.empty` and `.value` return the chain to the success track; `.failure` and a thrown error
+    /// leave it on the failure track.
     @discardableResult
     public func recover(_ handler: @escaping @Sendable (_ error: any Error) throws -> ServiceTaskResult) -> Self {
         add(.recover(handler))
@@ -89,7 +91,7 @@ extension SessionTask {
 
     /// Adds a handler that observes the error. It is skipped on success.
     ///
-    /// It does not change the failure.
+    /// The handler does not change the failure.
     @discardableResult
     public func responseError(_ handler: @escaping @Sendable (_ error: any Error) -> Void) -> Self {
         add(.responseError(handler))
@@ -97,7 +99,7 @@ extension SessionTask {
 
     /// Adds a handler for the metrics.
     ///
-    /// It runs in the background, after all handlers that were added before the result.
+    /// The handler runs in the background, after all handlers that were added before the result.
     @discardableResult
     public func metricsCollected(_ handler: @escaping @Sendable (_ metrics: ServiceTaskMetrics) -> Void) -> Self {
         add { metrics, _ in handler(metrics) }
@@ -105,7 +107,7 @@ extension SessionTask {
 
     /// Adds a handler for the metrics and the response, which is `nil` after an error without one.
     ///
-    /// It runs in the background, after all handlers that were added before the result.
+    /// The handler runs in the background, after all handlers that were added before the result.
     @discardableResult
     public func metricsCollected(
         _ handler: @escaping @Sendable (_ metrics: ServiceTaskMetrics, _ response: URLResponse?) -> Void
@@ -119,13 +121,13 @@ extension SessionTask {
 extension SessionTask {
     /// Adds a handler for the transfer progress.
     ///
-    /// It runs in the background, one call at a time, before any handler of the result. Each call
-    /// receives the latest progress; updates during a call are combined into the next one. The
-    /// numbers restart with each attempt, such as a retry. The progress of a streamed body
+    /// The handler runs in the background, one call at a time, before any handler of the result.
+    /// Each call receives the latest progress; updates during a call are combined into the next
+    /// one. The counts restart with each attempt, such as a retry. The progress of a streamed body
     /// (``stream(bufferSize:)``) continues after the result, until its end. A handler that is added
     /// after `resume()` receives the progress of the attempt in flight, if bytes were sent or
-    /// received, and then each further one. The handler is never called if it is added after the
-    /// result or if the session does not report progress, such as a plain `URLSession`.
+    /// received, and then each later update. The handler is never called if it is added after the
+    /// result, or if the session does not report progress, as is the case for a plain `URLSession`.
     @discardableResult
     public func onProgress(_ handler: @escaping @Sendable (_ progress: TransferProgress) -> Void) -> Self {
         guard result == nil, let relay = context.addProgressHandler(handler) else { return self }
@@ -139,8 +141,8 @@ extension SessionTask {
 extension SessionTask {
     /// Adds a handler that runs on the main actor. It is skipped after a failure.
     ///
-    /// It receives the current result, or `nil` if there is none. Later handlers wait until it
-    /// returns, without blocking a thread.
+    /// The handler receives the current result, or `nil` if there is none. Later handlers wait
+    /// until it returns, without blocking a thread.
     @discardableResult
     public func updateUI(_ handler: @escaping @MainActor @Sendable (_ value: Any?) -> Void) -> Self {
         add(.updateUI(handler))

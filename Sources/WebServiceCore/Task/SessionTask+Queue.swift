@@ -1,4 +1,4 @@
-/// The requirements of a queue of tasks, such as the `TaskQueue` of `WebServiceResilience`.
+/// Support for a queue of tasks, such as `TaskQueue` of `WebServiceResilience`.
 ///
 /// A queue also attaches a ``Prelude``, which the task ends when it has a result.
 extension SessionTask {
@@ -7,7 +7,7 @@ extension SessionTask {
 
     /// Reserves the task for a queue, and ends a suspension.
     ///
-    /// - Returns: `false` if it was resumed before, or is in a queue.
+    /// - Returns: `false` if the task was already resumed or is already in a queue.
     package func enterQueue() -> Bool {
         shared.withLock { state in
             guard state.enterQueue() else { return false }

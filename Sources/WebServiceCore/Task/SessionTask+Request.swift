@@ -14,8 +14,8 @@ extension SessionTask {
     /// ```swift
     /// service.GET("/archive").configure { $0.options.redirectPolicy = .manual }
     /// ```
-    /// Has no effect after the first ``SessionTask/resume()``. A typed request creates its request
-    /// itself: a task of `perform(_:key:duplicates:)` that is changed fails with
+    /// Has no effect after the first ``SessionTask/resume()``. A typed request creates its own
+    /// request, so a task of `perform(_:key:duplicates:)` that is changed fails with
     /// ``WebServiceError/Code/encoding``. The closure is called on the calling thread, and again if
     /// another thread has changed the request in the meantime.
     @discardableResult
@@ -110,13 +110,13 @@ extension SessionTask {
         setting { $0.content = body }
     }
 
-    /// Sets the body to bytes of a media type; `nil` for an unknown type.
+    /// Sets the body to bytes; `contentType` is their media type, `nil` if it is unknown.
     @discardableResult
     public func setBody(_ data: Data, contentType: String? = nil) -> Self {
         setBody(.data(data, contentType: contentType))
     }
 
-    /// Sets the body to JSON text that is already encoded.
+    /// Sets the body to JSON that is already encoded.
     @discardableResult
     public func setJSONData(_ json: Data) -> Self {
         setBody(json, contentType: ContentType.json)

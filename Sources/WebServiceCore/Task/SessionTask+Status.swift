@@ -1,7 +1,7 @@
 extension SessionTask {
     /// A snapshot of a task at one instant. The values are consistent with each other.
     public struct Status: Sendable {
-        /// See ``SessionTask/state``.
+        /// The state; see ``SessionTask/state``.
         public let state: DataTaskState
         /// The metrics so far.
         public let metrics: ServiceTaskMetrics
@@ -18,7 +18,7 @@ extension SessionTask {
     /// The record of the exchange.
     package var record: ExchangeLog.Record { context.record }
 
-    /// The state, the metrics, the progress and the request, read in one step.
+    /// The state, the metrics, the progress and the request at one instant.
     public var status: Status {
         shared.withLock { state in
             let record = context.record

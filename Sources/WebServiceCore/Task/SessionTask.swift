@@ -6,7 +6,7 @@ public import FoundationNetworking
 
 /// An exchange of one request and its response.
 ///
-/// It sends the request once, when it is resumed, and passes the response through its handlers.
+/// A task sends its request once, when it is resumed, and passes the response to its handlers.
 ///
 /// - Nothing is sent before ``resume()``. A task that is never resumed is deallocated together with
 ///   its handlers. A resumed task keeps itself alive until it completes.
@@ -16,8 +16,8 @@ public import FoundationNetworking
 ///   first.
 /// - Handlers run in the order in which they were added, one at a time, each at most once,
 ///   including handlers added after the result. Background handlers run on the handler pool, never
-///   on the main thread or the thread of the session. Main-queue handlers run on the main actor and
-///   delay the later ones until they return, without blocking a thread.
+///   on the main thread or the thread of the session. Main-queue handlers run on the main actor;
+///   later handlers wait until they return, without blocking a thread.
 ///
 /// All members may be used from any thread. `Documentation/Concurrency.md` lists where code runs.
 public final class SessionTask: Sendable {
@@ -65,9 +65,9 @@ public final class SessionTask: Sendable {
 
     /// The state of the task.
     ///
-    /// `.suspended` before it is resumed, while it waits in a `TaskQueue`, and between
+    /// `.suspended` before the task is resumed, while it waits in a `TaskQueue`, and between
     /// ``suspend()`` and ``resume()``; `.canceling` from ``cancel()`` until the handlers have run;
-    /// `.completed` after any other result.
+    /// `.completed` after that, and after any other result.
     public var state: DataTaskState { shared.withLock { $0.dataTaskState } }
 
     /// The metrics collected so far.
@@ -80,8 +80,8 @@ public final class SessionTask: Sendable {
 
     /// Sends the request at the first call.
     ///
-    /// After ``suspend()``, sends the request that was held back and continues the handlers.
-    /// Otherwise has no effect.
+    /// After ``suspend()``, sends the request that was held back and continues with the handlers.
+    /// Any other call has no effect.
     @discardableResult
     public func resume() -> Self {
         if let start = resumed() { self.start(start) }
@@ -105,8 +105,8 @@ public final class SessionTask: Sendable {
         }
     }
 
-    /// Waits until there is a result, provided that the caller can run the handlers: they contain
-    /// no custom closure, and no other caller waits.
+    /// Waits until there is a result if the caller can run the handlers, that is, if they contain
+    /// no custom closure and no other caller waits. Otherwise returns immediately.
     private func result() async {
         await withCheckedContinuation { continuation in
             if !shared.withLock({ $0.wait(continuation) }) { continuation.resume() }
@@ -115,7 +115,7 @@ public final class SessionTask: Sendable {
 
     /// Ends a suspension and runs the handlers if there is a result.
     ///
-    /// - Returns: What the caller must start, at the first call.
+    /// - Returns: The work that the caller must start; `nil` after the first call.
     private func resumed(isAwaited: Bool = false) -> TaskState.Start? {
         let (action, held) = shared.withLock { state in
             let held = state.isSuspended ? context.grantPermission() : []
@@ -134,8 +134,8 @@ public final class SessionTask: Sendable {
     ///
     /// No further request is sent and no further handler starts. This applies to the first request,
     /// which may wait for a body provider or an interceptor, and to retries and redirects.
-    /// ``state`` is `.suspended`. A request in flight continues, and so does the deadline, which
-    /// ends the exchange; ``cancel()`` ends the suspension. For a typed request and after
+    /// ``state`` is `.suspended`. A request in flight continues. The deadline still ends the
+    /// exchange, and ``cancel()`` ends the suspension. For a typed request and after
     /// ``setDuplicates(_:key:)``, the exchange may be shared with other tasks, so only the handlers
     /// are suspended.
     @discardableResult
@@ -147,11 +147,11 @@ public final class SessionTask: Sendable {
         return self
     }
 
-    /// Cancels the exchange, even before it is resumed.
+    /// Cancels the exchange, even before the task is resumed.
     ///
     /// If there is no result yet, the result is `URLError.cancelled`: the error handlers receive
-    /// it, and a late response is ignored. If there is a result, asynchronous steps of typed tasks
-    /// are cancelled, such as `mapAsync`, and a streamed body ends with `URLError.cancelled`.
+    /// it, and a late response is ignored. If there is a result, asynchronous steps of typed tasks,
+    /// such as `mapAsync`, are cancelled, and a streamed body ends with `URLError.cancelled`.
     public func cancel() {
         if let action = shared.withLock({ $0.cancel() }) {
             end(action, .failure(URLError(.cancelled)))
@@ -164,8 +164,8 @@ public final class SessionTask: Sendable {
 
     /// The maximum number of requests sent for one exchange.
     ///
-    /// Retries, redirects and refreshes are included. Beyond the maximum, the exchange fails with
-    /// ``WebServiceError/Code/tooManyAttempts``.
+    /// Retries, redirects and refreshes are included. An exchange that needs more requests fails
+    /// with ``WebServiceError/Code/tooManyAttempts``.
     public static let maximumAttempts = ExchangeLog.maximumAttempts
 
     /// Records each handler in the ``timeline`` with its start and duration.

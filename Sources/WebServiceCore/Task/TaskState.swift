@@ -98,7 +98,9 @@ struct TaskState: Sendable {
         phase = .created(request, revision: revision &+ 1)
     }
 
-    /// Returns `false` without an effect if the request was changed after the revision.
+    /// Replaces the request, unless it was changed after the revision.
+    ///
+    /// - Returns: `false` if the caller must apply its change again, to the current request.
     mutating func replaceRequest(_ request: Request, ifRevision expected: Int) -> Bool {
         guard case .created(_, let revision) = phase else { return true }
         guard revision == expected else { return false }
@@ -120,7 +122,7 @@ struct TaskState: Sendable {
 
     /// Sets the source of the result. Has no effect after the task was resumed.
     ///
-    /// - Returns: The source that it replaces, to be released outside the lock.
+    /// - Returns: The replaced source, to be released outside the lock.
     mutating func setSource(isDownload: Bool = false, _ source: @escaping Source) -> Source? {
         guard case .created = phase else { return nil }
         defer { (self.source, self.isDownload) = (source, isDownload) }
@@ -162,14 +164,14 @@ struct TaskState: Sendable {
 
     /// Reserves the task for a queue, which resumes it with ``leaveQueue()``.
     ///
-    /// - Returns: `false` if it was resumed before, or is in a queue.
+    /// - Returns: `false` if the task was already resumed or is already in a queue.
     mutating func enterQueue() -> Bool {
         guard case .created = phase, !isQueued else { return false }
         (isQueued, isSuspended) = (true, false)
         return true
     }
 
-    /// Resumes the task when it is its turn. A suspension continues.
+    /// Resumes the task at its turn. A suspended task remains suspended.
     mutating func leaveQueue() -> Start? {
         guard isQueued, case .created(let request, _) = phase else { return nil }
         (isQueued, phase) = (false, .running)
@@ -184,8 +186,8 @@ struct TaskState: Sendable {
 
     /// Attaches work that `cancel()` cancels.
     ///
-    /// - Returns: Whether the work is still needed (otherwise the caller cancels it), and the work
-    ///   that it replaces, to be released outside the lock.
+    /// - Returns: Whether the work is still needed (otherwise the caller cancels it), and the
+    ///   replaced work, to be released outside the lock.
     mutating func attach(_ work: any Cancellable) -> (isNeeded: Bool, replaced: (any Cancellable)?) {
         guard !isComplete else { return (false, nil) }
         defer { inFlight.work = work }
@@ -211,7 +213,7 @@ struct TaskState: Sendable {
     // MARK: Completion
 
     /// The Swift task that waits for the result, and then runs the handlers if they contain no
-    /// custom closure. This saves waking another thread.
+    /// custom closure. This avoids waking another thread.
     private var awaiter: Awaiter?
 
     private enum Awaiter: Sendable {
@@ -248,9 +250,9 @@ struct TaskState: Sendable {
         var hasSource = false
     }
 
-    /// Completes the task. The first result counts.
+    /// Completes the task. Only the first result counts.
     ///
-    /// - Parameter isInterrupted: Whether the work in progress must be cancelled.
+    /// - Parameter isInterrupted: Whether to cancel the work in progress.
     /// - Returns: `nil` if there already is a result.
     mutating func complete(
         _ result: Result<Response, any Error>, isInterrupted: Bool = false, wasCancelled: Bool = false

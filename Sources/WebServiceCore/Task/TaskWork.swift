@@ -29,8 +29,9 @@ package struct TaskWork: Sendable {
     /// Reports progress to the handlers of the task.
     package func report(_ progress: TransferProgress) { task.context.progress?.update(progress) }
 
-    /// Returns the pause after an error within a body, before the request for the remaining bytes;
-    /// `nil` if it must not be sent. The first ``ContinuationPolicy`` of the interceptors decides.
+    /// Returns the pause between an error within a body and the request for the remaining bytes;
+    /// `nil` if that request must not be sent. The first ``ContinuationPolicy`` of the interceptors
+    /// decides.
     ///
     /// - Parameters:
     ///   - attempt: The number of attempts that delivered few bytes, including the first.
@@ -44,8 +45,8 @@ package struct TaskWork: Sendable {
 
     /// One request of the work and the head of its response.
     ///
-    /// It has its own task, because interceptors, redirects and limits apply to each request. The
-    /// records of that task are added to those of the work.
+    /// The request has its own task, because interceptors, redirects and limits apply to each
+    /// request. The records of that task are added to those of the work.
     package struct Stream: Sendable {
         private let exchange: SessionTask
         private let owner: SessionTask
@@ -79,8 +80,8 @@ extension SessionTask {
     /// Returns a typed task whose value the work produces, instead of the request.
     ///
     /// The work runs in a Swift task from the first `resume()` on, and is cancelled with the task.
-    /// The handlers of the result wait for its end, even after a cancellation, so that they can use
-    /// the same files and other resources.
+    /// The handlers of the result wait until the work has ended, even after a cancellation, so that
+    /// they can use the same files and other resources.
     package func perform<Value: Sendable>(
         _ work: @escaping @Sendable (TaskWork) async throws -> (value: Value, response: Response)
     ) -> TypedTask<Value> {

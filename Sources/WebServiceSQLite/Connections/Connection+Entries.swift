@@ -2,7 +2,7 @@ import CSQLite
 import Foundation
 import WebServiceCore
 
-/// The limits of a storage; `nil` for unlimited.
+/// The limits of a storage; `nil` for no limit.
 struct StorageLimits: Sendable {
     let bytes: Int?
     let count: Int?

@@ -24,7 +24,7 @@ final class Connection: @unchecked Sendable {
     let locate: Statement
     let delete: Statement
     let deleteDamaged: Statement
-    /// The amount that may be written before the limits are checked again.
+    /// The numbers of bytes and entries that may be written before the limits are checked again.
     var budget = (bytes: 0, count: 0)
 
     /// The state of the files at the last check.

@@ -3,7 +3,7 @@ import WebServiceCore
 
 /// A connection for reading and one for writing, so that reads do not wait for writes.
 ///
-/// Retries after failures, and opens connections again if needed.
+/// The pair retries work after failures, and opens connections again if necessary.
 final class ConnectionPair: Sendable {
     let reader: ConnectionSlot
     let writer: ConnectionSlot

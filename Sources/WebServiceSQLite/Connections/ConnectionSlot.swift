@@ -11,7 +11,7 @@ final class ConnectionSlot: Sendable {
         var idle: Connection?
         /// The number of times the slot was closed.
         ///
-        /// Prevents a connection taken before that from being put back.
+        /// Prevents a connection that was taken before the slot was closed from being put back.
         var closings = 0
     }
 
@@ -29,7 +29,7 @@ final class ConnectionSlot: Sendable {
     /// Executes work with the connection under the lock.
     ///
     /// - Returns: A `nil` value if there is no current connection or the work fails. The queue then
-    ///   executes it again with retries.
+    ///   executes the work again, with retries.
     func useAtOnce<Value: Sendable>(_ body: (Connection) throws -> Value?) -> (value: Value?, checkpointIsDue: Bool) {
         state.withLock { state in
             guard let connection = state.idle, isCurrent(connection) else { return (nil, false) }

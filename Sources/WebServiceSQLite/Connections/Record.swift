@@ -27,7 +27,7 @@ extension Record {
         checksum = Self.checksum(of: key, form, date, data)
     }
 
-    /// The stored entry; `nil` if the checksum does not match or the form is unknown.
+    /// Returns the stored entry, or `nil` if the checksum does not match or the form is unknown.
     func entry(for key: [UInt8]) -> StorageEntry? {
         guard checksum == Self.checksum(of: key, form, date, data) else { return nil }
         let date = date.map { Date(timeIntervalSince1970: Double($0) / 1_000_000) }

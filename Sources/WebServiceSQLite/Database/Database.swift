@@ -1,7 +1,8 @@
 import CSQLite
 import Foundation
 
-/// An open database, closed when deallocated. Must not be used by two threads at the same time.
+/// An open database, which is closed when the object is deallocated. It must not be used by two
+/// threads at the same time.
 ///
 /// SQLite's own locks are disabled.
 final class Database {

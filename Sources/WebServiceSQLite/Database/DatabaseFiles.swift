@@ -40,13 +40,14 @@ struct DatabaseFiles: Sendable {
         lock = database + ".lock"
     }
 
-    /// - Throws: An error if the existence of a file cannot be determined. Treating the file as
-    ///   deleted would also delete its log.
+    /// - Throws: An error if the existence of a file cannot be determined. If the file were treated
+    ///   as deleted, its log would be deleted as well.
     func snapshot() throws(SystemFailure) -> Snapshot {
         Snapshot(database: try Self.look(database), log: try Self.look(log), index: try Self.look(index))
     }
 
-    /// Executes the body while holding the lock file. Throws a busy error if it is already locked.
+    /// Executes the body while holding the lock file. Throws a busy error if the file is already
+    /// locked.
     func exclusively<Value>(_ durability: StorageEntry.Durability, _ body: () throws -> Value) throws -> Value {
         try Folder.create((database as NSString).deletingLastPathComponent, synchronize: durability == .power)
         let descriptor = try system("open") { open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600) }
@@ -79,7 +80,8 @@ struct DatabaseFiles: Sendable {
         unlink(index)
     }
 
-    /// Renames the database, with the suffix `.damaged`, and its log. Replaces files of that name.
+    /// Appends the suffix `.damaged` to the name of the database, and renames its log accordingly.
+    /// Existing files of these names are replaced.
     func moveAside() throws {
         let aside = database + ".damaged"
         try system("rename") { rename(database, aside) }

@@ -1,6 +1,6 @@
 import CSQLite
 
-/// An error reported by SQLite. The underlying error of a `WebServiceError` of ``SQLiteStorage``.
+/// An error reported by SQLite: the underlying error of a `WebServiceError` of ``SQLiteStorage``.
 public struct SQLiteError: Error, Sendable, Hashable {
     /// The primary result code, such as `SQLITE_FULL` (13).
     ///

@@ -12,7 +12,8 @@ extension Stages {
     /// The jar's cookies are not stored in the request's fields, so that a redirect does not retain
     /// them. If the delegate changes the URL, the cookies for the new URL are sent.
     ///
-    /// - Returns: The request to send, and the notifications of the delegate; `nil` without one.
+    /// - Returns: The request to send, and the announcement to the delegate; `nil` without a
+    ///   delegate.
     func delegated(_ request: EncodedRequest, _ cookies: String?, _ clock: TaskClock) throws
         -> (EncodedRequest, Announcement?)
     {
@@ -37,8 +38,7 @@ struct DelegateStage {
 
     let delegate: any ServicePassthroughDelegate
 
-    /// Returns the request that the delegate returns instead of a request, or `nil` to send it
-    /// unchanged.
+    /// Returns the delegate's replacement for a request, or `nil` to send the request unchanged.
     ///
     /// - Parameter source: The request of the exchange. The replacement retains the options that a
     ///   `URLRequest` cannot contain, and has none of the fields that may not be sent to the origin
@@ -74,7 +74,7 @@ extension Request {
         let own = new.options
         new.options = options
         (new.options.shouldHandleCookies, new.options.cachePolicy) = (own.shouldHandleCookies, own.cachePolicy)
-        // The delegate may have changed this one.
+        // The delegate may have changed the timeout.
         new.options.timeout = .clamping(seconds: urlRequest.timeoutInterval)
         new.options.compressesBody = false  // the delegate received the compressed body
         (new.downloadsPart, new.credentialFields, new.boundFields) = (downloadsPart, credentialFields, boundFields)
@@ -84,8 +84,8 @@ extension Request {
     }
 }
 
-/// Notifies the delegate of one request: once when it is sent, and once when its response arrives.
-/// A request that was cancelled before it was sent has no response.
+/// The delegate's notifications about one request: one when it is sent, and one when its response
+/// arrives. A request that is cancelled before it is sent causes no notification.
 final class Announcement: Sendable {
     private enum Phase: Int { case created, sent, over }
 
@@ -168,8 +168,8 @@ extension String {
     }
 }
 
-/// A boxed weak reference to a delegate. A state with an inline weak reference cannot be moved as
-/// plain memory.
+/// A boxed weak reference to a delegate, because a state with an inline weak reference cannot be
+/// moved as plain memory.
 final class DelegateReference: Sendable {
     private struct Reference: Sendable {
         weak var delegate: (any ServicePassthroughDelegate)?

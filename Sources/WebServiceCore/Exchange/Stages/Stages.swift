@@ -32,7 +32,7 @@ final class Stages: Sendable {
             || request.hasStreamedBody && !session.sendsStreams
     }
 
-    /// Refuses a request that must not be sent.
+    /// Throws an error for a request that must not be sent.
     func check(_ request: EncodedRequest) throws {
         guard request.source.options.cachePolicy != .returnCacheDataDontLoad else {
             throw URLError(.resourceUnavailable)
@@ -40,8 +40,8 @@ final class Stages: Sendable {
         guard request.source.canSendBody else { throw WebServiceError.bodyNotReplayable(request.source) }
     }
 
-    /// Applies the limit to a session that delivers the whole body at once. For other sessions,
-    /// ``ResponseReceiver`` has already applied it.
+    /// Applies the size limit to the response of a session that delivers the whole body at once.
+    /// For other sessions, ``ResponseReceiver`` has already applied it.
     func limitSize(of response: Response, to request: EncodedRequest) throws {
         let maximum = request.maximumResponseBytes
         guard response.data.count > maximum, response.isHTTP else { return }

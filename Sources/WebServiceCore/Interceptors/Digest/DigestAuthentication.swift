@@ -7,11 +7,11 @@ import FoundationNetworking
 extension Interceptor where Self == Never {
     /// Returns an interceptor that adds Digest credentials (RFC 7616), over every session.
     ///
-    /// The first request is sent without credentials. After a response with status 401 and a
-    /// challenge, it is sent again with them, and later requests are sent with them immediately,
-    /// with the same nonce and a counter. A nonce that the server reports as stale is replaced. A
-    /// second 401 is returned as the response. The password is never sent, and no description
-    /// contains it.
+    /// The first request is sent without credentials. After a response with the status 401 and a
+    /// challenge, the request is sent again with credentials. Later requests are sent with
+    /// credentials immediately, with the same nonce and a counter. A nonce that the server reports
+    /// as stale is replaced. A second 401 is returned as the response. The password is never sent,
+    /// and no description contains it.
     ///
     /// The algorithms are SHA-256 and MD5, each with or without `-sess`, and the quality of
     /// protection is `auth`. For other challenges, the 401 is returned as the response. The body is

@@ -33,7 +33,7 @@ struct DigestChallenge: Sendable, Equatable {
     /// A Boolean value that indicates whether only the nonce of the last request was rejected.
     let isStale: Bool
 
-    /// - Returns: `nil` for another algorithm or protection, or without a nonce.
+    /// - Returns: `nil` for another algorithm or protection, or without a realm or a nonce.
     private init?(_ parameters: [String: String]) {
         guard let realm = parameters["realm"], let nonce = parameters["nonce"],
             let algorithm = Algorithm(rawValue: parameters["algorithm"]?.asciiLowercased() ?? "md5")
@@ -91,7 +91,7 @@ struct DigestChallenge: Sendable, Equatable {
     ///   - account: The name of the user and the password.
     ///   - request: The method and the target of the request.
     ///   - count: The number of requests with this nonce.
-    ///   - clientNonce: Random text.
+    ///   - clientNonce: A random string.
     func credentials(
         _ account: (user: String, password: String), _ request: (method: String, target: String), count: UInt32,
         clientNonce: String

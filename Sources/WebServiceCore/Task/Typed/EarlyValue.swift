@@ -1,5 +1,5 @@
-/// A value that is delivered to observers before the result, once. No observer is called after the
-/// end, and the handlers of the result wait for the observers in progress.
+/// A value that is delivered once to each observer, before the result. No observer is called after
+/// the end, and the handlers of the result wait for the observers in progress.
 final class EarlyValue<Value: Sendable>: Prelude {
     typealias Receiver = @Sendable (SourcedValue<Value>) async -> Void
 
@@ -14,7 +14,7 @@ final class EarlyValue<Value: Sendable>: Prelude {
 
     init(_ clock: TaskClock) { self.clock = clock }
 
-    /// Adds an observer. One that is added after the end is never called, because a newer value is
+    /// Adds an observer. An observer added after the end is never called, because a newer value is
     /// available.
     func add(_ observer: @escaping Receiver) {
         deliver(

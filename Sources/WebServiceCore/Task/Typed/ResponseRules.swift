@@ -5,7 +5,7 @@ import Synchronization
 import FoundationNetworking
 #endif
 
-/// The acceptance rules for responses that the typed tasks of one exchange share.
+/// The rules by which the typed tasks of one exchange accept its response.
 final class ResponseRules: Sendable {
     struct Rules: Sendable {
         var statuses = Statuses.success

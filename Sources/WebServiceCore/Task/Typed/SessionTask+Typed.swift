@@ -5,15 +5,15 @@ import FoundationNetworking
 #endif
 
 extension SessionTask {
-    /// Decodes the body.
+    /// Returns a typed task that decodes the body.
     ///
     /// An empty body decodes to `nil` for an optional type and fails with
     /// ``WebServiceError/Code/emptyResponse`` for any other.
     ///
-    /// A body that cannot be decoded fails with ``WebServiceError/Code/decoding``. Its message
-    /// contains the coding path, its underlying error is that of the decoder, and the body is
-    /// available (``WebServiceError/body``). For a type whose conformance to `Decodable` is
-    /// isolated to the main actor, see ``decode(onMain:)``.
+    /// If the body cannot be decoded, the task fails with ``WebServiceError/Code/decoding``. The
+    /// message of the error contains the coding path, its underlying error is that of the decoder,
+    /// and ``WebServiceError/body`` contains the body. For a type whose conformance to `Decodable`
+    /// is isolated to the main actor, see ``decode(onMain:)``.
     ///
     /// - Parameters:
     ///   - type: The type of the value.
@@ -25,9 +25,10 @@ extension SessionTask {
         return typed { try $0.decoded(type, decoder) }
     }
 
-    /// Decodes the response with a closure on the main actor, for types isolated to it.
+    /// Returns a typed task that decodes the response with a closure on the main actor.
     ///
-    /// An error thrown by the closure becomes the error of the task.
+    /// Use this method for types that are isolated to the main actor. An error thrown by the
+    /// closure becomes the error of the task.
     public func decode<Value: Sendable>(
         onMain decode: @escaping @MainActor @Sendable (Response) throws -> Value
     ) -> TypedTask<Value> {
@@ -35,7 +36,7 @@ extension SessionTask {
         return TypedTask(self, rules, mainStep: { input in Result { try decode(try rules.accept(input)) } })
     }
 
-    /// Decodes the response with a closure in the background.
+    /// Returns a typed task that decodes the response with a closure in the background.
     ///
     /// An error thrown by the closure becomes the error of the task.
     public func decode<Value: Sendable>(
@@ -52,8 +53,9 @@ extension SessionTask {
 
     /// Returns a typed task with the body as a string.
     ///
-    /// The charset is that of `Content-Type`, or UTF-8 if it names none. An unsupported charset and
-    /// bytes that are invalid in it fail with ``WebServiceError/Code/decoding``.
+    /// The charset is that of `Content-Type`, or UTF-8 if it names none. If the charset is
+    /// unsupported or the bytes are invalid in it, the task fails with
+    /// ``WebServiceError/Code/decoding``.
     public func string() -> TypedTask<String> {
         typed { try $0.text() }
     }

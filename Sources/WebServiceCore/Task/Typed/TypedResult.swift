@@ -5,8 +5,8 @@ import Synchronization
 import FoundationNetworking
 #endif
 
-/// The result of a typed task or of one of its steps, set before the handlers that read it run. The
-/// first one counts.
+/// The result of a typed task or of one of its steps, set before the handlers that read it run.
+/// Only the first result counts.
 final class TypedResult<Value: Sendable>: Sendable {
     private let settlement = AtomicLazyReference<Settlement>()
 
@@ -17,7 +17,7 @@ final class TypedResult<Value: Sendable>: Sendable {
         return settlement.storeIfNil(new) === new
     }
 
-    /// The value. All readers follow the setter, so a missing result is unreachable.
+    /// The value. Readers run after the result is set, so a missing result is unreachable.
     var value: Value {
         get throws {
             switch settlement.load()?.result {
@@ -35,8 +35,8 @@ final class TypedResult<Value: Sendable>: Sendable {
     var settled: Result<Value, any Error>? { settlement.load() == nil ? nil : result }
 }
 
-/// The value is stored with any type, because each access to a generic class costs several lookups
-/// of type metadata.
+/// A result whose type is erased, because each access to a generic class costs several lookups of
+/// type metadata.
 private final class Settlement: Sendable {
     let result: Result<any Sendable, any Error>
 

@@ -6,8 +6,7 @@ extension TypedTask {
         return self
     }
 
-    /// The request with the changes of all setters. After an exchange, it is the request before the
-    /// interceptors.
+    /// The request with the changes of all setters, before the interceptors change it.
     public var request: Request { task.request }
 
     /// The events so far; see ``SessionTask/timeline``.

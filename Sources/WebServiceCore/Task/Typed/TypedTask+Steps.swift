@@ -10,7 +10,8 @@ extension TypedTask {
 
     /// Transforms the value with an asynchronous closure.
     ///
-    /// It runs in a separate Swift task, which `cancel()` cancels; later handlers wait for it.
+    /// The closure runs in a separate Swift task, which `cancel()` cancels. Later handlers wait
+    /// until the closure returns.
     public func mapAsync<Next: Sendable>(
         _ transform: @escaping @Sendable (Value) async throws -> Next
     ) -> TypedTask<Next> {
@@ -21,14 +22,16 @@ extension TypedTask {
 
     /// Continues with another exchange, created from the value.
     ///
-    /// It is resumed automatically, and `cancel()` cancels it as well.
+    /// That exchange is resumed automatically, and `cancel()` cancels it as well.
     public func flatMap<Next: Sendable>(
         _ transform: @escaping @Sendable (Value) throws -> TypedTask<Next>
     ) -> TypedTask<Next> {
         mapAsync { value in try await transform(value).value }
     }
 
-    /// Replaces an error with a value, or with another error by throwing it. Not called on success.
+    /// Replaces an error with the value that the closure returns, or with the error that it throws.
+    ///
+    /// The closure is not called on success.
     public func recover(_ transform: @escaping @Sendable (any Error) throws -> Value) -> TypedTask<Value> {
         then { result in result.flatMapError { error in Result { try transform(error) } } }
     }
@@ -67,7 +70,7 @@ extension TypedTask {
         return self
     }
 
-    /// Adds a check of the response after those of status and media type.
+    /// Adds a check of the response that runs after the checks of the status and the media type.
     ///
     /// An error thrown by the closure becomes the error of the task. Has no effect after the
     /// response has arrived.
@@ -80,7 +83,7 @@ extension TypedTask {
 // MARK: - Observers
 
 extension TypedTask {
-    /// Calls the closure with the value, in the background. Not called after an error.
+    /// Calls the closure with the value, in the background, unless the task fails.
     @discardableResult
     public func onSuccess(_ observer: @escaping @Sendable (Value) -> Void) -> Self {
         observe { if case .success(let value) = $0 { observer(value) } }
@@ -107,7 +110,7 @@ extension TypedTask {
         return stream
     }
 
-    /// Calls the closure with the error, in the background. Not called on success.
+    /// Calls the closure with the error, in the background, if the task fails.
     @discardableResult
     public func onError(_ observer: @escaping @Sendable (any Error) -> Void) -> Self {
         observe { if case .failure(let error) = $0 { observer(error) } }
@@ -121,7 +124,7 @@ extension TypedTask {
 
     /// Calls the closure with the result, on an executor.
     ///
-    /// Later handlers wait until it returns. For the main actor, see ``updateUI(_:)`` and
+    /// Later handlers wait until the closure returns. For the main actor, see ``updateUI(_:)`` and
     /// ``updateErrorUI(_:)``; without an executor, see ``onCompletion(_:)``.
     @discardableResult
     public func onCompletion(
@@ -132,7 +135,7 @@ extension TypedTask {
 
     /// Calls the closure with the value, on the main actor.
     ///
-    /// The closure is not called after an error. Later handlers wait until it returns.
+    /// The closure is not called after an error. Later handlers wait until the closure returns.
     @discardableResult
     public func updateUI(_ observer: @escaping @MainActor @Sendable (Value) -> Void) -> Self {
         observeOnMain({ try? $0.get() }, observer)  // a failure has no value to observe
@@ -140,7 +143,7 @@ extension TypedTask {
 
     /// Calls the closure with the error, on the main actor.
     ///
-    /// The closure is not called on success. Later handlers wait until it returns.
+    /// The closure is not called on success. Later handlers wait until the closure returns.
     @discardableResult
     public func updateErrorUI(_ observer: @escaping @MainActor @Sendable (any Error) -> Void) -> Self {
         observeOnMain({ if case .failure(let error) = $0 { error } else { nil } }, observer)

@@ -18,9 +18,10 @@ import FoundationNetworking
 /// ```
 /// - `decode`, `data`, `string`, `json` and `empty` of a ``SessionTask`` create a typed task.
 ///   `map`, `mapAsync`, `flatMap`, `recover` and `validate` continue it. `onSuccess`, `onError`,
-///   `onCompletion`, `updateUI` and `updateErrorUI` observe it, any number of times, even after it
-///   has a result.
-/// - The status must be 200 to 299 unless `validate` specifies otherwise.
+///   `onCompletion`, `updateUI` and `updateErrorUI` add observers, in any number, even after the
+///   task has a result.
+/// - The status must be 200 to 299 unless `validate` specifies otherwise. Any other status fails
+///   with ``WebServiceError/Code/unacceptableStatus``, or with the error of an ``ErrorMapper``.
 /// - Steps and observers run in the order in which they were added, one at a time, in the
 ///   background or on the main actor as documented.
 /// - ``value``, ``result`` and ``response`` resume the task. Cancelling the Swift task that awaits
@@ -116,7 +117,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
         task.add(.mainStep(.init(applies: { true }, isUI: false, body: settle)))
     }
 
-    /// Sends the request. Has no effect if it has already been sent.
+    /// Resumes the task; see ``SessionTask/resume()``.
     @discardableResult
     public func resume() -> Self {
         task.resume()
@@ -259,10 +260,11 @@ struct StepInput: Sendable {
     }
 }
 
-/// Retains the service of a typed request until the request completes.
+/// An object that retains the service of a typed request until the request completes.
 ///
-/// All typed tasks of the request share it, and steps refer to it weakly: when these tasks are
-/// deallocated, the service is released. Deallocating a service ends its typed requests in flight.
+/// All typed tasks of the request share this object, and steps refer to it weakly: when these tasks
+/// are deallocated, the service is released. Deallocating a service ends its typed requests in
+/// flight.
 final class TaskOwner: Sendable {
     private let object: Mutex<(any AnyObject & Sendable)?>
 
@@ -279,7 +281,7 @@ final class TaskOwner: Sendable {
 extension TypedResult {
     /// Sets the result of a step.
     ///
-    /// - Returns: The error, if it originated in this step.
+    /// - Returns: The error if it originated in this step; otherwise `nil`.
     fileprivate func set(_ result: Result<Value, any Error>, _ input: StepInput) -> (any Error)? {
         let result = result.mapError(input.locating)
         set(result)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The environment of an endpoint while it fetches a request.
+/// The environment of an endpoint while it fetches the raw data of a request.
 public struct EndpointContext: Sendable {
     /// The identifier of this execution, unique within the process.
     public let id: UInt64
@@ -39,7 +39,7 @@ public struct EndpointContext: Sendable {
         return try result.get()
     }
 
-    /// Suspends the current task for a duration on the service's clock.
+    /// Suspends the current Swift task for a duration on the service's clock.
     ///
     /// - Throws: `CancellationError` as soon as the request is cancelled.
     public func sleep(for duration: Duration) async throws {

@@ -37,7 +37,7 @@ public protocol ServiceEndpoint: Sendable {
     /// Fetches the raw data of a request.
     ///
     /// Runs in a Swift task that is cancelled when no task waits for the response any longer. A
-    /// value returned after that is discarded.
+    /// value that is returned after the cancellation is discarded.
     ///
     /// - Throws: Any error. It becomes the error of the request.
     func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource
@@ -57,7 +57,7 @@ public protocol ServiceEndpoint: Sendable {
 
     /// Returns how the endpoint handles stored raw data of the request.
     ///
-    /// By default it processes the data of the requests that it supports.
+    /// By default, the endpoint processes the data of the requests that it supports.
     func storedData(of request: any ServiceRequest) -> StorageEntry.Handling
 }
 

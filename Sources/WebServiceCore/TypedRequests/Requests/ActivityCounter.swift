@@ -23,7 +23,7 @@ public final class ActivityCounter: Sendable {
     /// An asynchronous sequence of the current count and the count after every change.
     ///
     /// A slow reader skips intermediate counts but always receives the latest one. The sequence
-    /// ends when the reading task is cancelled.
+    /// ends when the reading Swift task is cancelled.
     public var counts: AsyncStream<Int> {
         let changes = changes
         return AsyncStream {

@@ -133,8 +133,8 @@ extension TypedTask {
 
     /// The values of the task: the stored value, if there is one, then the result.
     ///
-    /// Reading resumes the task and throws its error. Cancelling the reading task cancels the
-    /// request.
+    /// Accessing this property resumes the task. The sequence throws the error of the task.
+    /// Cancelling the Swift task that iterates over the sequence cancels the request.
     public var values: AsyncThrowingStream<SourcedValue<Value>, any Error> {
         AsyncThrowingStream { continuation in
             early?.add { continuation.yield($0) }

@@ -6,8 +6,8 @@ import FoundationNetworking
 
 /// A typed request that ``HTTPEndpoint`` sends.
 ///
-/// It defines the ``Request``; an output of type `Void`, `Data`, `String` or any `Decodable` type
-/// is decoded automatically.
+/// A conforming type defines the ``Request``; an output of type `Void`, `Data`, `String` or any
+/// `Decodable` type is decoded automatically.
 ///
 /// ```swift
 /// struct Rename: HTTPServiceRequest, Hashable {
@@ -23,8 +23,8 @@ import FoundationNetworking
 /// }
 /// ```
 public protocol HTTPServiceRequest: ServiceRequest {
-    /// Returns the request to send. Called once per execution, in the background, or by
-    /// ``WebService/sessionTask(request:)-(Typed)``.
+    /// Returns the request to send. Called once per execution, in the background, and by
+    /// ``WebService/sessionTask(request:)-(Typed)``, on the calling thread.
     ///
     /// - Parameter service: The service that sends the request; it provides the base URL.
     /// - Throws: An error in the parameters. It becomes the error of the task, and no request is
@@ -33,7 +33,7 @@ public protocol HTTPServiceRequest: ServiceRequest {
 
     /// Validates a new response before it is decoded.
     ///
-    /// By default a status outside 200 to 299 throws ``WebServiceError/Code/unacceptableStatus``.
+    /// By default, a status outside 200 to 299 throws ``WebServiceError/Code/unacceptableStatus``.
     func validate(_ response: Response) throws
 
     /// Returns the decoded value.
@@ -61,7 +61,7 @@ extension HTTPServiceRequest {
         }
     }
 
-    /// The decoder of the service that executes the request; a `JSONDecoder` outside of a service.
+    /// The decoder of the service that executes the request; a `JSONDecoder` outside a service.
     public var decoder: any BodyDecoder { PerformingService.core?.decoder ?? JSONDecoder() }
 
     /// Returns the body.

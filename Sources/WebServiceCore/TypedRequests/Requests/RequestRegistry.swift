@@ -99,7 +99,8 @@ final class RequestRegistry: Sendable {
     enum Entrance {
         /// The request waits for the response of a new flight, which is to be started.
         ///
-        /// It starts when all equal flights have ended; the identifier is that of the last one.
+        /// That flight starts when all equal flights have ended; the identifier is that of the last
+        /// one.
         case starts(after: UInt64?)
         /// The request waits for the response of this flight, which is in progress.
         case waits(UInt64)

@@ -50,7 +50,8 @@ public enum ServiceResponse<Value: Sendable>: Sendable {
 
     /// Returns the response with its value cast to another type.
     ///
-    /// The result is ``WebServiceError/Code/unexpectedOutput`` if the value is not of that type.
+    /// If the value is not of that type, the result is an error with the code
+    /// ``WebServiceError/Code/unexpectedOutput``.
     public func convert<Other: Sendable>(to type: Other.Type = Other.self) -> ServiceResponse<Other> {
         switch self {
         case .data(let value as Other): .data(value)
@@ -63,7 +64,8 @@ public enum ServiceResponse<Value: Sendable>: Sendable {
 
     /// Returns the response with its value cast to the output type of the request.
     ///
-    /// The result is ``WebServiceError/Code/unexpectedOutput`` if the value is not of that type.
+    /// If the value is not of that type, the result is an error with the code
+    /// ``WebServiceError/Code/unexpectedOutput``.
     public func convert<Request: ServiceRequest>(for request: Request) -> ServiceResponse<Request.Output> {
         convert(to: Request.Output.self)
     }

@@ -11,21 +11,21 @@ extension SessionTask {
     /// ```swift
     /// let brewers = try await service.GET("/brewers").setDuplicates(.join).decode([Brewer].self).value
     /// ```
-    /// The request is compared when the task is resumed, with the tasks of the service for which
-    /// this method was called and which are in flight, and by its key also with typed requests.
-    /// Without a key, requests are equal if they have the same method, URL, body and header fields
-    /// (apart from `traceparent`, `tracestate` and `baggage`), the same
-    /// ``Request/Options/cachePolicy`` and ``Request/Options/shouldHandleCookies``, and no
-    /// ``Authentication`` was cleared between them. A body that is a file, a stream, a form with
-    /// files or provided by a closure is equal to no other.
+    /// When the task is resumed, its request is compared with those of the service's tasks that are
+    /// in flight and for which this method was called. If it has a key, it is compared with typed
+    /// requests as well. Without a key, requests are equal if they have the same method, URL, body
+    /// and header fields (apart from `traceparent`, `tracestate` and `baggage`), and the same
+    /// ``Request/Options/cachePolicy`` and ``Request/Options/shouldHandleCookies``, and if no
+    /// ``Authentication`` was cleared between them. A request whose body is a file, a stream, a
+    /// form with files, or the result of a closure is equal to no other.
     ///
     /// - Tasks that join share one exchange: it has the request and options of the task that
     ///   started it, and reports its progress to that task. Every task has its own deadline, rules
     ///   and handlers, and ends once. ``suspend()`` suspends only the handlers.
     /// - ``WebService/cancelRequests(key:)`` and similar methods find these tasks as well.
     ///
-    /// A stream fails with ``WebServiceError/Code/encoding``, because its body has one reader. Has
-    /// no effect on downloads, and must be called before ``resume()``.
+    /// A stream fails with ``WebServiceError/Code/encoding``, because its body has one reader. The
+    /// method has no effect on downloads, and must be called before ``resume()``.
     ///
     /// - Parameters:
     ///   - mode: The handling.
@@ -49,7 +49,7 @@ extension SessionTask {
 }
 
 extension ServiceCore {
-    /// Starts a request that is compared with others, at the first resume of its task.
+    /// Starts a request that is compared with others. Called when its task is first resumed.
     fileprivate func begin(
         _ request: Request, over session: (any Session)?, key: RequestKey?, duplicates: DuplicateMode,
         task: SessionTask

@@ -31,7 +31,7 @@ extension StorableRequest {
 
 /// A request whose responses are stored as the bytes received.
 ///
-/// When they are read, the endpoint processes them like those of a new response.
+/// When stored bytes are read, the endpoint processes them like those of a new response.
 public protocol RawStorableRequest: StorableRequest {}
 
 /// A request whose responses are stored as values, which the request converts to bytes and back.

@@ -52,7 +52,7 @@ extension WebService {
 
     /// The endpoints for typed requests.
     ///
-    /// The first one that supports a request executes it. Defaults to one ``HTTPEndpoint``.
+    /// The first endpoint that supports a request executes it. Defaults to one ``HTTPEndpoint``.
     public var endpoints: [any ServiceEndpoint] {
         get { typed.endpoints }
         set { changeTyped { $0.endpoints = newValue } }
@@ -60,8 +60,8 @@ extension WebService {
 
     /// The storages for successful responses to typed requests.
     ///
-    /// The first one that supports a request and its classification stores the response. Defaults
-    /// to none.
+    /// The first storage that supports a request and its classification stores the response.
+    /// Defaults to none.
     public var storages: [any ResponseStorage] {
         get { typed.storages }
         set { changeTyped { $0.storages = newValue } }

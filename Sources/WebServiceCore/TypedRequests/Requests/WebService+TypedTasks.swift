@@ -18,7 +18,7 @@ extension WebService {
     /// not called, its responses are not stored, and it is not compared with typed requests. The
     /// method `request(for:)` is called on the calling thread. A ``WebServiceError`` that it throws
     /// is the error of the task; any other error becomes the ``WebServiceError/underlying`` error
-    /// of one with the code ``WebServiceError/Code/encoding``. The task fails with
+    /// of an error with the code ``WebServiceError/Code/encoding``. The task fails with
     /// ``WebServiceError/Code/noEndpoint`` if another kind of endpoint, or none, supports the
     /// request.
     public func sessionTask<Typed: HTTPServiceRequest>(request: Typed) -> SessionTask {
