@@ -188,8 +188,8 @@ extension CurlSession {
         ///
         /// All `http` servers must support HTTP/2. Versions of libcurl before 8.0 cannot reuse such
         /// a connection, so each request uses a separate one. Exchanges that may pause still use
-        /// HTTP/1.1: streams, downloads, streamed request bodies and requests with
-        /// `expectsContinue`.
+        /// HTTP/1.1: streams and downloads, unless ``Configuration/allowsStreamsOverHTTP2`` is
+        /// `true`, streamed request bodies, and requests with `expectsContinue`.
         case priorKnowledge
     }
 }
