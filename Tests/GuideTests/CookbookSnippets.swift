@@ -886,8 +886,9 @@ struct CookbookSnippets {
         var configuration = CurlSession.Configuration()
         configuration.tls.trustedCertificatesFile = companyCA
         configuration.tls.includesSystemCertificates = true
-        configuration.hostTLS["login.example.com"] = configuration.tls
-        configuration.hostTLS["login.example.com"]?.pinnedPublicKeys = [currentPin, nextPin]
+        var login = configuration.tls
+        login.pinnedPublicKeys = [currentPin, nextPin]
+        configuration.hostTLS["login.example.com"] = login
         service.session = try CurlSession(configuration: configuration)
         #expect(try await service.GET("/").string().value == "ale")
 

@@ -1159,9 +1159,10 @@ struct GuideSnippets {
         let password = "secret"
         configuration.tls.trustedCertificates = companyCertificates
         configuration.tls.includesSystemCertificates = true
-        configuration.hostTLS["pay.example.com"] = configuration.tls
-        configuration.hostTLS["pay.example.com"]?.pinnedPublicKeys = pins
-        configuration.hostTLS["pay.example.com"]?.clientCertificate = .init(certificate: pkcs12, keyPassword: password)
+        var pay = configuration.tls
+        pay.pinnedPublicKeys = pins
+        pay.clientCertificate = .init(certificate: pkcs12, keyPassword: password)
+        configuration.hostTLS["pay.example.com"] = pay
         #expect(configuration.hostTLS["pay.example.com"]?.trustedCertificates == companyCertificates)
         let error = #expect(throws: WebServiceError.self) { try CurlSession(configuration: configuration) }
         #expect(error?.message.contains("PEM, DER or PKCS #12") == true)
