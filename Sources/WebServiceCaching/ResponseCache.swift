@@ -59,15 +59,15 @@ import FoundationNetworking
 ///
 /// The cache stores the status, the header fields except `Set-Cookie` and those of the connection,
 /// and the body, under a key that contains the URL and the account. Nothing is encrypted. The
-/// limits of the storage bound the amount of data. To exclude a response from storing, use the
-/// `no-store` directive.
+/// storage limits the amount of data. To exclude a response from storing, use the `no-store`
+/// directive.
 ///
 /// A storage failure never fails a request. A storage that does not respond delays a request by at
-/// most 10 seconds; the request then proceeds as if nothing were stored, and the observer is
-/// notified. A response is delivered before it is stored, and every later request to the same cache
-/// finds it. All members may be used from any thread. Every decision is recorded in the task's
-/// `Timeline`, including the reason why a response to GET is not stored. Streams and downloads
-/// bypass the cache.
+/// most 10 seconds; the request then proceeds as if nothing were stored, and `storageErrorObserver`
+/// is called. A response is delivered before it is stored, and every later request to the same
+/// cache finds it. All members may be used from any thread. Every decision is recorded in the
+/// task's `Timeline`, including the reason why a response to GET is not stored. Streams and
+/// downloads bypass the cache.
 public final class ResponseCache: Interceptor {
     /// A Boolean value that indicates whether heuristic freshness is used.
     ///

@@ -114,15 +114,15 @@ extension CurlSession {
 
         /// The maximum average rate at which each request receives bytes, in bytes per second.
         ///
-        /// Lower values than 16,384 count as 16,384. libcurl receives up to 100 KiB, or the bytes
-        /// of one second, in one burst and then waits, so a smaller body is not delayed. The wait
-        /// counts toward the idle timeout. A download can have an additional limit; both apply.
-        /// Defaults to `nil`: no limit.
+        /// Values below 16,384 count as 16,384. libcurl receives up to 100 KiB or the bytes of one
+        /// second, whichever is more, in one burst and then waits, so a smaller body is not
+        /// delayed. The wait counts toward the idle timeout. A download can have an additional
+        /// limit; both apply. Defaults to `nil`: no limit.
         public var maximumBytesPerSecondReceived: Int?
 
         /// The maximum average rate at which each request sends its body, in bytes per second.
         ///
-        /// Lower values than 16,384 count as 16,384. A body of at most 32 KiB is sent together with
+        /// Values below 16,384 count as 16,384. A body of at most 32 KiB is sent together with
         /// the header. Defaults to `nil`: no limit.
         public var maximumBytesPerSecondSent: Int?
 

@@ -44,7 +44,7 @@ public final class ArchiveObserver: Observer {
 
     private static let maximumPending = 256
 
-    /// Creates an observer that writes to a file, and replaces an existing one.
+    /// Creates an observer that writes to a file. An existing file is replaced.
     ///
     /// - Parameters:
     ///   - file: The file. New files are accessible only to the user (0600).

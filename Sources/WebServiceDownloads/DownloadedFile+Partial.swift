@@ -10,7 +10,7 @@ extension DownloadedFile {
     /// }
     /// ```
     /// The next download to the destination continues an interrupted one, or discards its bytes.
-    /// Otherwise, the partial file remains until it is removed.
+    /// Without another download, the partial file remains until it is removed.
     public struct Partial: Sendable {
         /// The URL that the complete file would have.
         public let destination: URL

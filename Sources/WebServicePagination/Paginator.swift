@@ -174,7 +174,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
             if shared.saved.isAtEnd { return nil }
             if shared.saved.isRepeated {
                 throw WebServiceError(
-                    .repeatedCursor, "the next page has been visited before; check the cursor that the page contains")
+                    .repeatedCursor, "the last page leads to a page that was visited before; check its cursor or link")
             }
             if isAwaited { shared.flight?.isAwaited = true }
             if let flight = shared.flight { return flight }

@@ -45,7 +45,8 @@ public struct Next: Sendable {
     /// Passes a request to the next stage and returns its response.
     ///
     /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
-    ///   `URLError.cancelled` when the exchange is cancelled.
+    ///   and any error of a following interceptor. If the exchange is cancelled, the error is
+    ///   `URLError.cancelled` or `CancellationError`.
     public func callAsFunction(_ request: Request) async throws -> Response {
         guard let interceptor = following.first else {
             return try await exchange.response(to: try request.startingSpan().encode())

@@ -46,7 +46,7 @@ public protocol ResponseStorage: Sendable {
     /// Removes all entries of this storage.
     func removeAll() async throws
 
-    /// Removes the entries whose keys have a classification (``StorageKey/isOf(_:)``).
+    /// Removes the entries whose keys have the classification (``StorageKey/isOf(_:)``).
     ///
     /// Defaults to ``removeAll()`` for a storage that accepts only this classification, and to an
     /// error with the code ``WebServiceError/Code/storage`` for any other.

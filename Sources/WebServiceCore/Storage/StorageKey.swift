@@ -76,7 +76,7 @@ public struct StorageKey: Sendable, Hashable {
         }
     }
 
-    /// Returns whether the key has a classification.
+    /// Returns whether the key has the given classification.
     public func isOf(_ classification: DataClassification) -> Bool {
         bytes.starts(with: Self.prefix(of: classification))
     }

@@ -122,7 +122,8 @@ struct TLSMaterial: Sendable {
         switch format {
         case .pem:
             guard let key = PEM.blocks(of: bytes).first(where: { $0.label.hasSuffix("PRIVATE KEY") }) else {
-                throw WebServiceError(.curl, "\(name) contains no private key; pass the key as 'keyFile' or 'key'")
+                throw WebServiceError(
+                    .curl, "\(name) contains no private key; pass one in PEM as 'keyFile' or 'key'")
             }
             isEncrypted = key.isEncrypted
         case .der:

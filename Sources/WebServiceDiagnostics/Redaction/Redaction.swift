@@ -27,7 +27,8 @@ public struct Redaction: Sendable {
     /// Additional secret names. Their words are compared, so `Station-Key` also covers
     /// `stationKey`.
     public var secretNames: Set<String> { didSet { secrets = Self.normalized(secretNames) } }
-    /// Names that are not secret. They take precedence over ``secretNames`` and the rules.
+    /// Names that are not secret. They take precedence over ``secretNames`` and the other rules for
+    /// names, but not over the rules for values.
     ///
     /// `Authorization`, `Proxy-Authorization`, `Cookie`, `Set-Cookie` and `DPoP` remain secret as
     /// header fields.

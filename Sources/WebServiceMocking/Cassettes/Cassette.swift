@@ -128,8 +128,8 @@ struct Cassette: Codable, Sendable {
         for (place, exchange) in exchanges.enumerated() where !exchange.isValid {
             throw WebServiceError(
                 .cassette,
-                "the cassette \(name) is damaged; record it again: exchange \(place + 1) has no valid request and "
-                    + "response")
+                "the cassette \(name) is damaged, because exchange \(place + 1) has no valid request and response; "
+                    + "record it again")
         }
     }
 

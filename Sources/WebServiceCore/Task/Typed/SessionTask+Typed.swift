@@ -62,7 +62,7 @@ extension SessionTask {
 
     /// Returns a typed task with the body as JSON of any shape.
     ///
-    /// A response without content (204, RFC 9110, section 15.3.5) is an empty object.
+    /// The value for status 204 without content (RFC 9110, section 15.3.5) is an empty object.
     public func json() -> TypedTask<JSONValue> {
         typed {
             $0.status == 204 && $0.data.isEmpty ? .object([:]) : try $0.json()
