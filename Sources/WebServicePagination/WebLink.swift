@@ -89,7 +89,7 @@ extension WebLink {
 extension Response {
     /// The links of the header field `Link` (RFC 8288), in order.
     ///
-    /// Relative targets are resolved against ``url``. The remainder of a field after a syntax error
+    /// Relative targets are resolved against `url`. The remainder of a field after a syntax error
     /// is ignored.
     public var links: [WebLink] {
         let base = url?.absoluteString
