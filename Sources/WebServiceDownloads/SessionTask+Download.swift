@@ -53,8 +53,9 @@ extension SessionTask {
     ///   - connections: The maximum number of concurrent requests, each for a different part of the
     ///     file. Defaults to 1. More than one is used only for files of at least 40 MiB, and only
     ///     if the server supports range requests. If it rejects a request with a transient status
-    ///     or error, the others continue, and one more is tried after each has delivered a part.
-    ///     Each rejected trial doubles the number of parts before the next one.
+    ///     or error, the others continue, and one more is tried once each of them has delivered a
+    ///     part. Each rejected trial doubles the number of parts that each must deliver before the
+    ///     next trial.
     ///   - bytesPerSecond: The maximum rate. Defaults to `nil`: no limit.
     ///   - synchronizes: A Boolean value that indicates whether the file is flushed to the disk
     ///     before it is renamed. Defaults to `false`.

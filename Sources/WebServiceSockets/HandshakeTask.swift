@@ -114,7 +114,8 @@ final class HandshakeTask: StreamTask {
                 subprotocols: session.subprotocols, deflate: session.compresses ? DeflateParameters() : nil,
                 using: &generator)
         } catch {
-            throw WebServiceError(.invalidHeader, "\(error); a subprotocol is a token, and each is different")
+            throw WebServiceError(
+                .invalidHeader, "the subprotocols are invalid; pass tokens, each only once", underlying: error)
         }
         limit(request.timeout)
         let connection = try await base.connect(request)

@@ -32,13 +32,14 @@ extension FileStorage {
 
     /// Removes the entries with a classification.
     ///
-    /// Every file is read. A file whose classification cannot be read, because the file is damaged
-    /// or from a newer version of this library, is retained.
+    /// If the storage accepts only this classification, all entries are removed, as by
+    /// ``removeAll()``. Otherwise, every file is read, and a file whose classification cannot be
+    /// read, because the file is damaged or from a newer version of this library, is retained.
     ///
     /// - Throws: ``WebServiceError/Code/storage`` if a file cannot be read or removed, after all
-    ///   other files have been processed, with a `POSIXError` as the underlying error; and with the
-    ///   format ``Format/bare``, whose files contain no classification, unless the storage accepts
-    ///   only this one.
+    ///   other files have been processed, with a `POSIXError` as the underlying error. Also thrown
+    ///   for the format ``Format/bare``, whose files contain no classification, if the storage
+    ///   accepts other classifications.
     public func removeEntries(of classification: DataClassification) async throws {
         guard format == .wrapped, classifications != [classification] else {
             guard classifications == [classification] else {

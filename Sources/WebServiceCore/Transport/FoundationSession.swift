@@ -41,8 +41,8 @@ public final class FoundationSession: StreamingSession {
         self.configuration = configuration.copy() as? URLSessionConfiguration ?? configuration
     }
 
-    /// Returns whether the configuration has cookies or passwords for a URL, or header fields other
-    /// than `Accept`, `Accept-Encoding`, `Accept-Language` and `User-Agent`.
+    /// Returns whether the configuration has cookies for the URL, a password for any host, or
+    /// header fields other than `Accept`, `Accept-Encoding`, `Accept-Language` and `User-Agent`.
     public func addsCredentials(to url: URL) -> Bool { configuration.addsCredentials(to: url) }
 
     /// A new ephemeral configuration without cookie storage, cache and credential storage, and with

@@ -55,8 +55,8 @@ extension URLSession: Session {
 
 extension URLSession {
     /// Returns whether the session has a delegate, which may respond to challenges, or whether its
-    /// configuration has cookies or passwords for a URL, or header fields other than `Accept`,
-    /// `Accept-Encoding`, `Accept-Language` and `User-Agent`.
+    /// configuration has cookies for the URL, a password for any host, or header fields other than
+    /// `Accept`, `Accept-Encoding`, `Accept-Language` and `User-Agent`.
     public func addsCredentials(to url: URL) -> Bool {
         delegate != nil || configuration.addsCredentials(to: url)
     }

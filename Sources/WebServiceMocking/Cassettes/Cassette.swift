@@ -107,7 +107,7 @@ struct Cassette: Codable, Sendable {
         let data: Data
         do { data = try Data(contentsOf: file) } catch {
             throw WebServiceError(
-                .cassette, "the cassette \(name) cannot be read; check its permissions", underlying: error)
+                .cassette, "the cassette \(name) cannot be read; check its path and permissions", underlying: error)
         }
         do {
             // The version is decoded first, because a newer version can have a different structure.

@@ -31,7 +31,12 @@ extension MockResponse {
                 case .connection(let socket, let isChunked): socket.send(isChunked ? data.chunk : data)
                 case .session(let body): body.write(data)
                 }
-            if !isSent { throw WebServiceError(.mockServer, "the client has closed the connection") }
+            guard isSent else {
+                throw WebServiceError(
+                    .mockServer,
+                    "the body cannot be sent, because the client has closed the connection, the task was cancelled, "
+                        + "or the server was stopped")
+            }
         }
 
         /// A Boolean value that indicates whether the client has closed its side of the connection.
