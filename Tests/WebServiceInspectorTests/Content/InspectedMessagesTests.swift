@@ -65,7 +65,7 @@ struct InspectedMessagesTests {
         #expect(data.map { body($0)["bytes"] as? String } == ["AQL/", "AQL/"])
         let times = rows.compactMap { $0["time"] as? Double }
         #expect(times == times.sorted())
-        #expect(times.allSatisfy { $0 >= 0 && $0 < 600_000 })
+        #expect(times.allSatisfy { (0..<600_000).contains($0) })
         let closure = try #require(try shown(exchange)["closure"] as? [String: Any])
         #expect(closure["code"] as? Int == 1008)
         #expect(closure["reason"] as? String == "too many")
