@@ -64,22 +64,28 @@ struct Fetch {
         service.session = setUp("the transport \(transport)") { try session(transport) }
         service.interceptors = [.retry(maximumAttempts: 5)]
         let folder = URL(fileURLWithPath: FileManager.default.currentDirectoryPath, isDirectory: true)
+        let (interrupts, continuation) = AsyncStream.makeStream(of: Void.self)
+        signal(SIGINT, SIG_IGN)  // otherwise the signal ends the process
+        let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)
+        interrupt.setEventHandler { continuation.yield() }
+        await withCheckedContinuation { registration in
+            interrupt.setRegistrationHandler { registration.resume() }
+            interrupt.resume()
+        }
         let request = service.GET(url)
         let task =
             file.map {
                 request.download(to: URL(fileURLWithPath: $0), checksum: checksum, connections: connections)
             } ?? request.download(into: folder, checksum: checksum, connections: connections)
         let display = ProgressDisplay()
-        let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)
-        signal(SIGINT, SIG_IGN)
-        interrupt.setEventHandler { task.cancel() }
-        interrupt.resume()
+        let cancellation = Task { for await _ in interrupts { task.cancel() } }
         let shown = Task { [progress = task.progress] in
             for await progress in progress { display.show(progress) }
         }
         let result = await task.result
         await shown.value
         interrupt.cancel()
+        cancellation.cancel()
         switch result {
         case .success(let file):
             display.end()

@@ -42,10 +42,15 @@ extension BreweryCommand {
 ///
 /// The cancellation of the Swift task cancels its requests, streams and downloads.
 private func cancelledByInterrupt(_ work: @escaping @Sendable () async throws -> Void) async throws {
-    let task = Task(operation: work)
     signal(SIGINT, SIG_IGN)  // otherwise the signal ends the process
     let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)
+    let (registration, continuation) = AsyncStream.makeStream(of: Void.self)
+    let task = Task {
+        for await _ in registration {}  // a signal that arrives earlier would be lost
+        try await work()
+    }
     interrupt.setEventHandler { task.cancel() }
+    interrupt.setRegistrationHandler { continuation.finish() }
     interrupt.resume()
     defer { interrupt.cancel() }
     let result = await task.result
