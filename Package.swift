@@ -26,6 +26,7 @@ let curlTargets: [Target] =
                 "WebServiceCore", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceDownloads",
                 "WebServiceMocking", "CCurl", "TestSupport",
             ],
+            exclude: ["Support/http3-server.py"],
             swiftSettings: settings
         ),
     ]

@@ -347,20 +347,20 @@ static inline ccurl_tls ccurl_load_tls(void) {
     return tls;
 }
 
-// Whether the TLS handshake of a connection has selected HTTP/2; 1 without TLS, where prior knowledge selects it, and 0 where the TLS library does not tell.
-static inline int ccurl_tls_selected_http2(CURL *easy, ccurl_tls tls) {
+// The version of HTTP that the TLS handshake of a connection has selected: 2 or 3, and 0 for another one and where the TLS library does not tell. Without TLS, 2, because
+// only prior knowledge can select it.
+static inline int ccurl_tls_selected_version(CURL *easy, ccurl_tls tls) {
     struct curl_tlssessioninfo *info = NULL;
-    ccurl_datum name = {NULL, 0};
-    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info || !info->internals) return 1;
+    const unsigned char *name = NULL;
+    ccurl_datum datum = {NULL, 0};
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info || !info->internals) return 2;
     if (info->backend == CURLSSLBACKEND_OPENSSL && tls.SSL_get0_alpn_selected) {
-        const unsigned char *bytes = NULL;
-        tls.SSL_get0_alpn_selected(info->internals, &bytes, &name.size);
-        return name.size == 2 && bytes && bytes[0] == 'h' && bytes[1] == '2';
+        tls.SSL_get0_alpn_selected(info->internals, &name, &datum.size);
     }
-    if (info->backend == CURLSSLBACKEND_GNUTLS && tls.gnutls_alpn_get_selected_protocol && !tls.gnutls_alpn_get_selected_protocol(info->internals, &name)) {
-        return name.size == 2 && name.data && name.data[0] == 'h' && name.data[1] == '2';
+    if (info->backend == CURLSSLBACKEND_GNUTLS && tls.gnutls_alpn_get_selected_protocol && !tls.gnutls_alpn_get_selected_protocol(info->internals, &datum)) {
+        name = datum.data;
     }
-    return 0;
+    return datum.size == 2 && name && name[0] == 'h' && (name[1] == '2' || name[1] == '3') ? name[1] - '0' : 0;
 }
 
 // The version and the cipher suite of the connection of an exchange; NULL without TLS and for other libraries than OpenSSL. The strings are constants of OpenSSL.

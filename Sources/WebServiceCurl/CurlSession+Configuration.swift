@@ -63,14 +63,14 @@ extension CurlSession {
         /// The selection of the HTTP version. Defaults to ``HTTPVersion/negotiated``.
         public var httpVersion = HTTPVersion.negotiated
 
-        /// A Boolean value that indicates whether streams and downloads may use HTTP/2 and thus
-        /// share a connection with other requests.
+        /// A Boolean value that indicates whether streams and downloads may use HTTP/2 and HTTP/3,
+        /// and thus share a connection with other requests.
         ///
-        /// For a stream that is not read, libcurl can then retain 10 MiB or more in addition to the
-        /// buffer of the stream. Has no effect with libcurl versions before 8.17, which lose or
-        /// delay such responses. Defaults to `false`: streams use HTTP/1.1, each with its own
-        /// connection.
-        public var allowsStreamsOverHTTP2 = false
+        /// Over HTTP/2, libcurl can then retain 10 MiB or more for each stream that is not read, in
+        /// addition to the buffer of the stream. Has no effect with libcurl versions before 8.17,
+        /// which lose or delay such responses. Defaults to `false`: streams use HTTP/1.1, each with
+        /// its own connection.
+        public var multiplexesStreams = false
 
         /// The path of the Unix domain socket to which all requests are sent, instead of the host
         /// and port of their URLs.
@@ -188,9 +188,17 @@ extension CurlSession {
         ///
         /// All `http` servers must support HTTP/2. Versions of libcurl before 8.0 cannot reuse such
         /// a connection, so each request uses a separate one. Exchanges that may pause still use
-        /// HTTP/1.1: streams and downloads, unless ``Configuration/allowsStreamsOverHTTP2`` is
-        /// `true`, streamed request bodies, and requests with `expectsContinue`.
+        /// HTTP/1.1: streams and downloads, unless ``Configuration/multiplexesStreams`` is `true`,
+        /// streamed request bodies, and requests with `expectsContinue`.
         case priorKnowledge
+        /// HTTP/3 (RFC 9114) for `https` URLs, if a connection over UDP can be established.
+        ///
+        /// Otherwise, and for the exchanges that use HTTP/1.1 with ``priorKnowledge``, the same as
+        /// ``negotiated``. A connection over TCP is attempted as soon as the one over UDP fails or
+        /// is slow, and the first that is established is used. Requests that are sent to a proxy or
+        /// to a Unix domain socket do not use HTTP/3. If libcurl does not support HTTP/3
+        /// (``Library/supportsHTTP3``), the session cannot be created.
+        case http3
     }
 }
 

@@ -12,9 +12,8 @@ extension CurlSession {
         public let tls: String?
         /// A Boolean value that indicates whether libcurl supports HTTP/2 (RFC 9113).
         public let supportsHTTP2: Bool
-        /// A Boolean value that indicates whether libcurl supports HTTP/3 (RFC 9114).
-        ///
-        /// A session does not use HTTP/3.
+        /// A Boolean value that indicates whether libcurl supports HTTP/3 (RFC 9114), which
+        /// ``HTTPVersion/http3`` needs.
         public let supportsHTTP3: Bool
         /// The content codings that a session requests and decodes, as in `Accept-Encoding` (RFC
         /// 9110, section 12.5.3).

@@ -14,12 +14,12 @@ import FoundationNetworking
 /// The session only transfers bytes. The service handles redirects, cookies, credentials and
 /// retries; libcurl's implementations are disabled. The session sends an idempotent request (RFC
 /// 9110, section 9.2.2) again if, before the first byte of the response, a reused connection proves
-/// to be closed or an HTTP/2 connection fails. It sends no other request again.
+/// to be closed or an HTTP/2 or HTTP/3 connection fails. It sends no other request again.
 ///
 /// - Limits: the idle timeout (`Request.Options.timeout`) and the connect timeout
 ///   (`Request.Options.connectTimeout`), with a resolution of one millisecond, and the sizes of the
 ///   header and the decompressed body, checked as bytes arrive. The task, not the session, enforces
-///   `Request.Options.deadline`. Bytes of other requests, and HTTP/2 frames that belong to no
+///   `Request.Options.deadline`. Bytes of other requests, and frames that belong to no
 ///   request, do not extend the idle timeout. Bytes of an HTTP/1.1 connection that are not
 ///   delivered, such as chunk extensions, extend it to at most ten times its duration. A request
 ///   that ends before its response is complete closes its connection, unless other requests use it.

@@ -17,7 +17,7 @@ struct CurlHTTP2StreamTests {
             $0.proxy = .none
             $0.httpVersion = .priorKnowledge
             $0.maximumConnectionsPerHost = 1
-            $0.allowsStreamsOverHTTP2 = true
+            $0.multiplexesStreams = true
         }
         return service
     }

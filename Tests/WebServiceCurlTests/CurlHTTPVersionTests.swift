@@ -74,7 +74,9 @@ struct CurlHTTPVersionTests {
         #expect(try await service(old.baseURLString).GET("/").stream().value.status == 200)
     }
 
-    @Test("Over TLS, the version is negotiated", .enabled(if: SecureServer.isAvailable, "openssl is needed"))
+    @Test(
+        "Over TLS, the version is negotiated, and a stream uses HTTP/1.1", .covers("S-32"),
+        .enabled(if: SecureServer.isAvailable, "openssl is needed"))
     func secure() async throws {
         let server = try SecureServer()
         for (port, version) in [(server.port, "HTTP/2.0"), (server.oldPort, "HTTP/1.1")] {
@@ -85,6 +87,8 @@ struct CurlHTTPVersionTests {
                 $0.tls.trustedCertificatesFile = server.path("ca.pem")
             }
             #expect(try await service.GET("/").string().value.hasPrefix(version))
+            let stream = try await service.GET("/").stream().value
+            #expect(try await String(decoding: stream.body.collect(upTo: 100), as: UTF8.self).hasPrefix("HTTP/1.1"))
         }
     }
 }

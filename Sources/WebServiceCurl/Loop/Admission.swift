@@ -14,7 +14,7 @@ struct Admission<Item> {
         fileprivate var isReady = false
         /// The number of waiting items at which unwanted ones are removed.
         fileprivate var pruningCount = 64
-        /// A Boolean value that indicates whether requests share connections (HTTP/2).
+        /// A Boolean value that indicates whether requests share connections (HTTP/2, HTTP/3).
         var isMultiplexed = false
     }
 
@@ -27,7 +27,7 @@ struct Admission<Item> {
     /// The number of queues at which queues without items are removed.
     private var pruningCount = 1_000
 
-    /// The number of concurrent streams that libcurl assumes for one HTTP/2 connection.
+    /// The number of concurrent streams that libcurl assumes for one such connection.
     private static var streamsPerConnection: Int { 100 }
 
     init(maximumPerHost: Int, maximum: Int) {

@@ -21,6 +21,8 @@ struct Connections {
         let remotePort: CInt
         /// The numeric address of the remote end.
         let remote: String
+        /// Whether the connection uses QUIC, whose ports are those of UDP.
+        var isQUIC = false
     }
 
     /// The TLS connection to a server.
@@ -38,13 +40,15 @@ struct Connections {
     /// same descriptor.
     final class Connection {
         let socket: Int32
+        /// A Boolean value that indicates whether this is a QUIC connection (RFC 9000).
+        let isQUIC: Bool
         fileprivate var ends: Ends?
         /// A Boolean value that indicates whether an exchange has used the connection.
         private(set) var wasUsed = false
-        /// A Boolean value that indicates whether the connection carries HTTP/2.
+        /// A Boolean value that indicates whether the connection carries HTTP/2 or HTTP/3.
         ///
-        /// HTTP/2 frames identify the request that they belong to.
-        var isMultiplexed = false
+        /// Their frames identify the request that they belong to.
+        var isMultiplexed: Bool
         /// The TLS connection to the server; `nil` without one.
         var security: Security?
         /// The instant of the last bytes received.
@@ -55,8 +59,10 @@ struct Connections {
         /// The other end of the socket that replaced the connection; -1 if there is none.
         private var sink: Int32 = -1
 
-        fileprivate init(_ socket: Int32) {
+        fileprivate init(_ socket: Int32, isQUIC: Bool) {
             self.socket = socket
+            self.isQUIC = isQUIC
+            isMultiplexed = isQUIC
         }
 
         /// A Boolean value that indicates whether no exchange uses the connection.
@@ -77,7 +83,7 @@ struct Connections {
 
         /// Records that bytes were received.
         ///
-        /// The bytes of an HTTP/2 connection may belong to any of its exchanges or to none.
+        /// The bytes of a multiplexed connection may belong to any of its exchanges or to none.
         func receive(at now: UInt64) {
             lastArrival = now
             if !isMultiplexed { user?.attempt.lastActivity = now }
@@ -126,6 +132,8 @@ struct Connections {
 
         /// Shuts the connection down to prevent its reuse. libcurl still closes the socket.
         func shutDown() {
+            // Only sending fails then, as libcurl receives datagrams until there are none.
+            if isQUIC { return _ = shutdown(socket, Int32(SHUT_WR)) }
             shutdown(socket, Int32(SHUT_RDWR))
             // libcurl considers a TLS connection alive while bytes are pending. After the shutdown,
             // only those in the system's buffer remain.
@@ -150,9 +158,9 @@ struct Connections {
         socket >= 0 && Int(socket) < connections.count ? connections[Int(socket)] : nil
     }
 
-    mutating func opened(_ socket: Int32) {
+    mutating func opened(_ socket: Int32, isQUIC: Bool = false) {
         guard socket >= 0 else { return }
-        let connection = Connection(socket)
+        let connection = Connection(socket, isQUIC: isQUIC)
         while connections.count <= Int(socket) { connections.append(nil) }
         connections[Int(socket)] = connection
         count += 1
@@ -171,7 +179,7 @@ struct Connections {
     /// ends.
     mutating func connection(_ ends: Ends) -> Connection? {
         if let connection = known[ends] { return connection }
-        guard let index = unnamed.firstIndex(where: { Self.ends(of: $0.socket) == ends }) else { return nil }
+        guard let index = unnamed.firstIndex(where: { Self.ends(of: $0) == ends }) else { return nil }
         let connection = unnamed.remove(at: index)
         connection.ends = ends
         known[ends] = connection
@@ -184,11 +192,12 @@ struct Connections {
         unnamed.removeAll { $0 === connection }
     }
 
-    private static func ends(of socket: Int32) -> Ends? {
-        guard let local = address({ getsockname(socket, $0, $1) }),
-            let remote = address({ getpeername(socket, $0, $1) })
+    private static func ends(of connection: Connection) -> Ends? {
+        guard let local = address({ getsockname(connection.socket, $0, $1) }),
+            let remote = address({ getpeername(connection.socket, $0, $1) })
         else { return nil }
-        return Ends(localPort: local.port, remotePort: remote.port, remote: remote.host)
+        return Ends(
+            localPort: local.port, remotePort: remote.port, remote: remote.host, isQUIC: connection.isQUIC)
     }
 
     private static func address(

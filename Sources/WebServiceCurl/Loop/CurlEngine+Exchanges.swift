@@ -76,7 +76,7 @@ extension CurlEngine {
     /// exchanges use it.
     func end(_ handle: CurlHandle, _ error: any Error) {
         guard let exchange = handle.exchange, !handle.attempt.isComplete else { return }
-        // libcurl would use a connection again on which it has reset an HTTP/2 stream.
+        // libcurl would use a connection again on which it has reset a stream.
         if handle.attempt.connection?.isMultiplexed == true { handle.forbidReuse() }
         ended.append(Ended(transfer: exchange.transfer, result: .failure(error), metrics: handle.metrics()))
         release(handle)
@@ -102,7 +102,7 @@ extension CurlEngine {
 
     /// Removes a handle from libcurl and returns it to the free handles.
     func release(_ handle: CurlHandle) {
-        if handle.isHTTP2, !handle.attempt.isExclusive { handle.exchange?.queue?.isMultiplexed = true }
+        if handle.isMultiplexed, !handle.attempt.isExclusive { handle.exchange?.queue?.isMultiplexed = true }
         handle.leaveConnection()
         curl_multi_remove_handle(multi, handle.easy)
         releaseCapacity(handle)

@@ -62,7 +62,7 @@ extension CurlEngine {
         if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
         #endif
         guard descriptor >= 0 else { return CURL_SOCKET_BAD }
-        connections.opened(descriptor)
+        connections.opened(descriptor, isQUIC: address.protocol == CInt(IPPROTO_UDP))
         poller.opened(descriptor)
         return descriptor
     }
@@ -92,9 +92,9 @@ extension CurlEngine {
     /// A Boolean value that indicates whether ``hasDecryptedBytes(_:)`` can detect decrypted bytes.
     var canDetectDecryptedBytes: Bool { tls.SSL_has_pending != nil || tls.gnutls_record_check_pending != nil }
 
-    /// Returns whether an exchange that may use HTTP/2 does so, as far as the TLS library reports
-    /// it.
-    func isHTTP2(_ handle: CurlHandle) -> Bool { ccurl_tls_selected_http2(handle.easy, tls) != 0 }
+    /// Returns the version of HTTP, 2 or 3, on the connection of an exchange that may use HTTP/2; 0
+    /// for an older one and where the TLS library does not report it.
+    func selectedVersion(_ handle: CurlHandle) -> CInt { ccurl_tls_selected_version(handle.easy, tls) }
 
     /// Returns whether the TLS library holds decrypted bytes of the connection of an exchange.
     func hasDecryptedBytes(_ handle: CurlHandle) -> Bool {

@@ -77,7 +77,7 @@ extension CurlEngine {
             if limit <= start, isWaiting {
                 end(handle, URLError(.cancelled))
             } else if limit <= start {
-                // Other exchanges keep an HTTP/2 connection open, and libcurl would continue to
+                // Other exchanges keep a multiplexed connection open, and libcurl would continue to
                 // send new ones on it. If nothing has arrived within the timeout, the connection is
                 // shut down, which ends or restarts all its exchanges.
                 if let connection = handle.attempt.connection,

@@ -73,6 +73,11 @@ extension CurlHandle {
             try check(
                 ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)),
                 "HTTP/2 without TLS")
+        case .http3:
+            guard configuration.unixSocketPath == nil else { break }
+            try check(
+                ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_3)),
+                "HTTP/3, which this build of libcurl may not support")
         }
         try limitRates(configuration)
         if let url = configuration.dnsURL {

@@ -18,6 +18,8 @@ extension CurlHandle {
         // If the connection was closed before the response was read, libcurl sends the request
         // again.
         if attempt.unread != nil { return false }
+        var ends = ends
+        ends.isQUIC = engine.configuration.httpVersion == .http3 && engine.selectedVersion(self) == 3
         if let connection = attempt.unixConnection ?? engine.connection(ends) {
             if connection.isIdle, connection.hasUnsolicitedBytes || engine.hasDecryptedBytes(self) {
                 connection.shutDown()
@@ -25,7 +27,7 @@ extension CurlHandle {
                 return false
             }
             if !connection.wasUsed {
-                connection.isMultiplexed = head.mayBeHTTP2 && engine.isHTTP2(self)
+                connection.isMultiplexed = connection.isQUIC || head.mayBeHTTP2 && engine.selectedVersion(self) == 2
                 connection.security = security(exchange?.request)
             }
             attempt.security = connection.security
@@ -44,14 +46,15 @@ extension CurlHandle {
         return false
     }
 
-    /// Returns whether the request must be sent again, because an HTTP/2 connection failed before
-    /// the response.
+    /// Returns whether the request must be sent again, because a multiplexed connection failed
+    /// before the response.
     ///
     /// The server may have named the requests that it has not processed (GOAWAY, RFC 9113, section
-    /// 6.8). libcurl does not report them, so only idempotent requests are sent again.
+    /// 6.8, and RFC 9114, section 5.2). libcurl does not report them, so only idempotent requests
+    /// are sent again.
     func isUnprocessed(_ code: CURLcode) -> Bool {
-        guard code == CURLE_HTTP2, attempt.sendCount == 1, attempt.isIdempotent, attempt.failure == nil,
-            attempt.headLines == 0, !head.isComplete
+        guard code == CURLE_HTTP2 || code == CURLE_HTTP3, attempt.sendCount == 1, attempt.isIdempotent,
+            attempt.failure == nil, attempt.headLines == 0, !head.isComplete
         else { return false }
         return attempt.upload?.rewind() ?? true
     }
@@ -65,7 +68,7 @@ extension CurlHandle {
 
     func leaveConnection() {
         guard let connection = attempt.connection else { return }
-        if isHTTP2 { connection.isMultiplexed = true }
+        if isMultiplexed { connection.isMultiplexed = true }
         connection.leave()
         attempt.connection = nil
     }

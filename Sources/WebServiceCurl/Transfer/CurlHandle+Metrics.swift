@@ -38,7 +38,14 @@ extension CurlHandle {
         return metrics
     }
 
-    var isHTTP2: Bool { long(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }
+    /// A Boolean value that indicates whether the response is an HTTP/2 or HTTP/3 response.
+    var isMultiplexed: Bool {
+        [Int(CURL_HTTP_VERSION_2_0), Int(CURL_HTTP_VERSION_3)].contains(long(CURLINFO_HTTP_VERSION))
+    }
+
+    /// A Boolean value that indicates whether the exchange has established a connection, possibly
+    /// without the TLS handshake.
+    var hasConnected: Bool { microseconds(CURLINFO_CONNECT_TIME_T) > .zero }
 
     /// The status of the proxy's response to CONNECT; 0 without a response.
     var tunnelStatus: Int { long(CURLINFO_HTTP_CONNECTCODE) }

@@ -7,9 +7,9 @@ extension CurlHandle {
     /// Selects the HTTP version, and determines whether the request uses a separate connection or
     /// waits for one that it can share.
     ///
-    /// - Returns: Whether the response may be an HTTP/2 response.
+    /// - Returns: Whether the response may be an HTTP/2 or HTTP/3 response.
     func setVersion(_ request: EncodedRequest, _ receiver: any BodyReceiver) -> Bool {
-        let canPause = engine.configuration.allowsStreamsOverHTTP2 && ccurl_pauses_http2() != 0
+        let canPause = engine.configuration.multiplexesStreams && ccurl_pauses_http2() != 0
         let needsHTTP1 =
             receiver.mayPause && !canPause || request.stream != nil || attempt.expectation != nil
         let isSecure = request.url.utf8.starts(with: "https:".utf8)

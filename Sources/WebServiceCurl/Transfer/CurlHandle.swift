@@ -180,6 +180,9 @@ final class CurlHandle {
         case _ where tunnelStatus >= 300:
             return .failure(
                 CurlError.tunnelError(tunnelStatus))
+        // Of a refused QUIC connection, libcurl reports the error of the datagram that was sent.
+        case _ where CurlError.code(code) == .networkConnectionLost && !hasConnected:
+            return .failure(CurlError.error(.cannotConnectToHost, detail))
         default: return .failure(CurlError.error(code, detail))
         }
     }

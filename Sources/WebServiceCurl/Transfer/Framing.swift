@@ -32,7 +32,7 @@ struct Framing {
 
     /// Processes the status line.
     ///
-    /// - Parameter mayBeHTTP2: Whether the response may be an HTTP/2 response, in which case
+    /// - Parameter mayBeHTTP2: Whether the response may be an HTTP/2 or HTTP/3 response, for which
     ///   libcurl generates the status line.
     mutating func observe(statusLine line: UnsafeRawBufferPointer, mayBeHTTP2: Bool) {
         isHTTP10 = line.starts(with: "HTTP/1.0 ".utf8)

@@ -12,7 +12,8 @@ struct IncomingHead: ~Copyable {
     private let maximumBytes: Int
     private var request: EncodedRequest?
     private var receiver: (any BodyReceiver)?
-    /// A Boolean value that indicates whether the response may be an HTTP/2 response.
+    /// A Boolean value that indicates whether the response may be an HTTP/2 or HTTP/3
+    /// response.
     private(set) var mayBeHTTP2 = false
     private var lines: [UInt8] = []
     private var trailerLines: [UInt8] = []
@@ -47,7 +48,7 @@ struct IncomingHead: ~Copyable {
         guard let head, let request, request.method != .HEAD, head.status != 204, head.status != 304 else {
             return false
         }
-        return framing.isOpenEnded && request.url.utf8.starts(with: "https:".utf8) && !lines.starts(with: "HTTP/2".utf8)
+        return framing.isOpenEnded && request.url.utf8.starts(with: "https:".utf8) && lines.starts(with: "HTTP/1".utf8)
     }
 
     /// The names of the content codings received so far.
@@ -58,7 +59,7 @@ struct IncomingHead: ~Copyable {
 
     /// Prepares for the response to a request.
     ///
-    /// - Parameter mayBeHTTP2: Whether the response may be an HTTP/2 response.
+    /// - Parameter mayBeHTTP2: Whether the response may be an HTTP/2 or HTTP/3 response.
     mutating func begin(for request: EncodedRequest, _ receiver: any BodyReceiver, mayBeHTTP2: Bool) {
         self.mayBeHTTP2 = mayBeHTTP2
         self.request = request
