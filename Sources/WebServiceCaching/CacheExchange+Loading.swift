@@ -7,7 +7,7 @@ import FoundationNetworking
 
 /// The sending of requests to the server.
 extension CacheExchange {
-    /// Sends a GET request, conditionally if a response is stored, and stores the response.
+    /// Sends a GET or QUERY request, conditionally if a response is stored, and stores the response.
     func load(_ stored: CachedResponse?) async throws -> Response {
         let plain = demands.message(request)
         var message = plain
@@ -66,7 +66,7 @@ extension CacheExchange {
         return nil
     }
 
-    /// Sends a GET request without validators and stores the response.
+    /// Sends a GET or QUERY request without validators and stores the response.
     private func reload(_ plain: Request, _ flight: CacheFlight) async throws -> Response {
         let (result, requestTime, responseTime) = await send(plain)
         let response = try result.get()
@@ -114,10 +114,11 @@ extension CacheExchange {
         guard demands.outlastsError(stored, at: now, usesHeuristics: cache.usesHeuristics) else { return nil }
         try checkSize(stored)
         next.record(.cache, "stale, in place of an error")
-        return stored.response(url: url, hasBody: request.method == .GET, at: now)
+        return stored.response(url: url, hasBody: request.method != .HEAD, at: now)
     }
 
-    /// Stores a response to a GET request, or removes the stored responses that it invalidates.
+    /// Stores a response to a GET or QUERY request, or removes the stored responses that it
+    /// invalidates.
     private func store(_ response: Response, _ flight: CacheFlight, requestTime: Date, responseTime: Date) {
         guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
         do throws(CacheRefusal) {

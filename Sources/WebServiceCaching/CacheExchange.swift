@@ -43,6 +43,7 @@ struct CacheExchange: Sendable {
         {
             selecting.headers.add(cookies, for: "Cookie")
         }
+        if request.method == .QUERY { selecting.options[QueryContent.self] = QueryContent.hash(of: request) }
         return selecting
     }
 
@@ -64,16 +65,18 @@ struct CacheExchange: Sendable {
 
     func response() async throws -> Response {
         switch request.method.rawValue {
-        case "GET" where next.isStreamed, "HEAD" where next.isStreamed:
+        case "GET" where next.isStreamed, "HEAD" where next.isStreamed, "QUERY" where next.isStreamed:
             try await next(request)  // a stream is not stored
-        case "GET": try await respond { try await load($0) }
+        case "QUERY" where selecting.options[QueryContent.self] == nil:
+            try await next(request)  // its body is not in memory
+        case "GET", "QUERY": try await respond { try await load($0) }
         case "HEAD": try await respond { try await loadHead($0) }
         case "OPTIONS", "TRACE": try await next(request)
         default: try await unsafe()
         }
     }
 
-    // MARK: - GET and HEAD
+    // MARK: - GET, QUERY and HEAD
 
     private static let passing: [Headers.Name] = ["Range", "If-Range", "If-Match", "If-Unmodified-Since"]
 
@@ -111,7 +114,7 @@ struct CacheExchange: Sendable {
     /// the server can evaluate.
     private func isOfCondition() -> Bool {
         guard let name = Self.passing.first(where: { request.headers[$0] != nil }) else { return false }
-        if request.method == .GET { next.record(.cache, "not stored: the request has \(name.rawValue)") }
+        if request.method != .HEAD { next.record(.cache, "not stored: the request has \(name.rawValue)") }
         return true
     }
 
@@ -124,7 +127,7 @@ struct CacheExchange: Sendable {
     ///   response if there is one.
     private func respond(_ load: (CachedResponse?) async throws -> Response) async throws -> Response {
         let isPassing = try !isSameAccount() || !hasKnownCredentials() || isOfCondition()
-        let stored = isPassing || demands.mode == .reload && request.method == .GET ? nil : try await stored()
+        let stored = isPassing || demands.mode == .reload && request.method != .HEAD ? nil : try await stored()
         let now = clock.date
         if let stored {
             let use = demands.use(of: stored, at: now, usesHeuristics: cache.usesHeuristics)
@@ -163,7 +166,7 @@ struct CacheExchange: Sendable {
     private func response(from stored: CachedResponse, at now: Date) throws -> Response? {
         if isKnown(stored, at: now) { return stored.notModified(url: url, at: now) }
         try checkSize(stored)
-        return stored.response(url: url, hasBody: request.method == .GET, at: now)
+        return stored.response(url: url, hasBody: request.method != .HEAD, at: now)
     }
 
     /// Returns whether the request's own condition evaluates to 304 (RFC 9111, section 4.3.2).
@@ -179,7 +182,7 @@ struct CacheExchange: Sendable {
     /// Applies the limit for received responses to a stored one.
     func checkSize(_ stored: CachedResponse) throws {
         let maximum = request.options.bodyMaximum
-        guard request.method == .GET, stored.body.count > maximum else { return }
+        guard request.method != .HEAD, stored.body.count > maximum else { return }
         throw WebServiceError.tooLarge(maximum, request, nil)
     }
 

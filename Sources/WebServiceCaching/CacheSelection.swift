@@ -96,6 +96,7 @@ struct CacheSelection: Sendable, Hashable {
             }
             bytes.append(0)
         }
+        if let query = request.options[QueryContent.self] { bytes += query }
         return Data(SHA2.sha256.authenticationCode(of: bytes, key: salt))
     }
 
@@ -106,6 +107,22 @@ struct CacheSelection: Sendable, Hashable {
             return value.utf8.filter { !ASCII.isSpaceOrTab($0) }.map(ASCII.lowercased)
         }
         return Array(ASCII.trimmed(value.utf8))
+    }
+}
+
+/// The content of a QUERY request, which selects its responses (RFC 10008, section 2.7): a hash of
+/// the body and of its media type and content coding.
+enum QueryContent: RequestTagKey {
+    static var defaultValue: Data? { nil }
+
+    /// - Returns: `nil` if the body is not in memory.
+    static func hash(of request: Request) -> Data? {
+        guard let encoded = try? request.encode(), encoded.bodySource == nil, encoded.stream == nil,
+            !encoded.hasBodyStream
+        else { return nil }  // an encoding error is reported when the request is sent
+        let type = encoded.headers[.contentType] ?? encoded.contentType ?? ""
+        let text = "\(type)\n\(encoded.headers["Content-Encoding"] ?? "")\n"
+        return Data(SHA2.sha256.hash(Data(text.utf8) + (encoded.body ?? Data())))
     }
 }
 

@@ -25,7 +25,9 @@ extension Request {
             rawValue = trusted
         }
 
-        private static let standard = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
+        private static let standard = [
+            "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "QUERY", "OPTIONS", "TRACE", "CONNECT",
+        ]
 
         /// Transfers a representation of the resource.
         public static let GET = Method(trusted: "GET")
@@ -39,6 +41,9 @@ extension Request {
         public static let PATCH = Method(trusted: "PATCH")
         /// Removes the resource.
         public static let DELETE = Method(trusted: "DELETE")
+        /// Requests the result of the query in the body, like GET without effects on the server (RFC
+        /// 10008).
+        public static let QUERY = Method(trusted: "QUERY")
         /// Requests the communication options of the resource.
         public static let OPTIONS = Method(trusted: "OPTIONS")
 
@@ -69,7 +74,7 @@ extension Request.Method {
     /// once (RFC 9110, section 9.2.2).
     package var isIdempotent: Bool {
         switch rawValue {
-        case "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE": true
+        case "GET", "HEAD", "PUT", "DELETE", "QUERY", "OPTIONS", "TRACE": true
         default: false
         }
     }

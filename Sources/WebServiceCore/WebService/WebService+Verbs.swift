@@ -46,6 +46,11 @@ extension WebService {
         task(.DELETE, path, pathParameters)
     }
 
+    /// Creates a task for a QUERY request (RFC 10008), whose body is the query.
+    public func QUERY(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
+        task(.QUERY, path, pathParameters)
+    }
+
     /// Creates a task for a HEAD request.
     public func HEAD(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
         task(.HEAD, path, pathParameters)

@@ -40,7 +40,7 @@ extension SessionScenario {
         ]
 
     private static let bodiless =
-        (["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"] as [Request.Method]).map { method in
+        (["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "QUERY", "OPTIONS", "PURGE"] as [Request.Method]).map { method in
             SessionScenario("\(method) without a body is sent with its target") { stage in
                 try stage.expect(.response(200, ""), await stage.send(stage.request("/a/b%2Fc?d=e%20f&g", method)))
                 try stage.expect("requests", stage.requests.count, is: 1)
@@ -60,7 +60,7 @@ extension SessionScenario {
             }
         }
 
-    private static let withBody = (["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"] as [Request.Method]).map {
+    private static let withBody = (["POST", "PUT", "PATCH", "DELETE", "QUERY", "OPTIONS", "PURGE"] as [Request.Method]).map {
         method in
         SessionScenario("\(method) with a body is sent with the body and its Content-Length") { stage in
             var request = stage.request("/a?b", method)

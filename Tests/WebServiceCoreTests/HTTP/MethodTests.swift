@@ -7,7 +7,7 @@ import Testing
 @Suite(.permit) struct MethodTests {
     @Test(
         "Standard methods are converted to upper case", .covers("C-23"),
-        arguments: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
+        arguments: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "QUERY", "OPTIONS", "TRACE", "CONNECT"])
     func standard(name: String) throws {
         for spelled in [name, name.lowercased(), name.capitalized] {
             #expect(Request.Method(rawValue: spelled).rawValue == name)

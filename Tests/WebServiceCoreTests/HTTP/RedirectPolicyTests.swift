@@ -48,7 +48,7 @@ extension RedirectPolicy.Decision {
 }
 
 @Suite(.permit) struct RedirectPolicyTests {
-    static let allMethods: [Request.Method] = [.GET, .HEAD, .POST, .PUT, .PATCH, .DELETE, .OPTIONS]
+    static let allMethods: [Request.Method] = [.GET, .HEAD, .POST, .PUT, .PATCH, .DELETE, .QUERY, .OPTIONS]
 
     // MARK: Status and method
 

@@ -171,7 +171,7 @@ struct RetryPolicyTests {
         "A method that is not idempotent is retried only with an Idempotency-Key or if the policy allows it",
         .covers("H-12"),
         arguments: [
-            ("GET", 3), ("HEAD", 3), ("PUT", 3), ("DELETE", 3), ("OPTIONS", 3), ("POST", 1), ("PATCH", 1),
+            ("GET", 3), ("HEAD", 3), ("PUT", 3), ("DELETE", 3), ("QUERY", 3), ("OPTIONS", 3), ("POST", 1), ("PATCH", 1),
         ])
     func methods(method: String, attempts: Int) async {
         let method = Request.Method(rawValue: method)
