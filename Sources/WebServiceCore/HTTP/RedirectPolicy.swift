@@ -118,7 +118,8 @@ extension RedirectPolicy {
             return .fail(
                 WebServiceError(
                     .tooManyRedirects,
-                    "more than \(maximum) consecutive redirects; check for a loop or increase RedirectPolicy.maximum",
+                    "the server sent more than \(maximum) consecutive redirects; check for a loop or increase "
+                        + "RedirectPolicy.maximum",
                     request: request))
         }
         if here.scheme == "https", there.scheme == "http", !allowsDowngrade {

@@ -28,7 +28,8 @@ extension Response {
             }
             throw error(
                 .emptyResponse,
-                "the response with status \(status) has no body to decode \(type) from; decode \(type)? to accept it")
+                "the response with status \(status) has no body to decode \(type) from; decode \(type)? to accept an "
+                    + "empty body")
         }
         do {
             return try JSON.decode(type, from: data, using: decoder)

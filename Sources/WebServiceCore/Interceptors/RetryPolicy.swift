@@ -202,12 +202,12 @@ public struct RetryPolicy: Interceptor {
         if !request.canSendBody { return .fail("the body can be read only once") }
         let pause = requested?.delay ?? jittered(attempt, clock)
         if spent + pause >= limit.duration {
-            return .stop("a pause of \(pause) does not fit into the remainder of \(limit.duration)")
+            return .stop("the limit of \(limit.duration) leaves no time for a pause of \(pause)")
         }
         if spent + pause + limit.reserve > limit.duration {
             return .stop(
-                "a pause of \(pause) and a timeout of \(limit.reserve) do not fit into the remainder of "
-                    + "\(limit.duration)")
+                "the limit of \(limit.duration) leaves no time for a pause of \(pause) and a timeout of "
+                    + "\(limit.reserve)")
         }
         if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is exhausted") }
         return .wait(pause, requested.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)")

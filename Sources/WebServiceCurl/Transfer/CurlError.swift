@@ -102,7 +102,7 @@ enum CurlError {
         status == 407
             ? error(
                 .userAuthenticationRequired,
-                "the proxy requires a user and a password that it accepts (it refused the tunnel with status 407)")
+                "the proxy refused the tunnel with status 407; set the user and the password that the proxy requires")
             : error(.cannotConnectToHost, "the proxy refused the tunnel with status \(status)")
     }
 
