@@ -196,7 +196,7 @@ final class PartFile: Sendable {
     func finish(
         replaces: Bool, otherNames: some Sequence<String> = [], synchronize: Bool
     ) throws(WebServiceError) -> String {
-        let name = try translating("the file could not be renamed") { () throws(SystemFailure) in
+        let name = try translating("the partial file could not be renamed") { () throws(SystemFailure) in
             try folder.remove(names.temporary)
             try file.setMode(try folder.modeOfNewFiles(through: names.temporary))
             if synchronize { try file.synchronize() }

@@ -50,7 +50,8 @@ enum CurlError {
         if detail.hasPrefix("Unsupported proxy") {
             return error(
                 code(result),
-                "the environment specifies a proxy whose scheme is not supported; change the variable or set 'proxy'")
+                "the environment specifies a proxy whose scheme is not supported; change the environment "
+                    + "variable or set 'proxy'")
         }
         let isSecret = detail.utf8.contains(UInt8(ascii: "@"))
         return error(code(result), detail.isEmpty || isSecret ? String(cString: curl_easy_strerror(result)) : detail)

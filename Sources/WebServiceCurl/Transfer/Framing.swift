@@ -80,7 +80,7 @@ struct Framing {
         var fields = Framing()
         if !isFirst { fields.lastFramesBody = false }
         fields.observe(line)
-        if fields.lastFramesBody == true { return "a trailer field frames the body" }
+        if fields.lastFramesBody == true { return "a framing field is not allowed in a trailer" }
         return line.contains(0) ? "a line contains NUL" : fields.violation
     }
 
