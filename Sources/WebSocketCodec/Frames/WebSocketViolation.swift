@@ -68,7 +68,7 @@ extension WebSocketViolation: CustomStringConvertible {
         case .frameTooLarge: "a frame is larger than the limit"
         case .messageTooLarge: "a message is larger than the limit"
         case .tooManyFragments: "a message has more fragments than the limit"
-        case .outOfMemory: "a message cannot be decompressed, because zlib cannot allocate memory"
+        case .outOfMemory: "a message cannot be decompressed, because zlib could not allocate memory"
         }
     }
 }
