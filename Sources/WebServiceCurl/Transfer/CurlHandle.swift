@@ -53,7 +53,7 @@ final class CurlHandle {
     ///   the configuration.
     init(_ engine: CurlEngine, share: UnsafeMutableRawPointer, rules index: Int) throws {
         guard let easy = curl_easy_init() else {
-            throw WebServiceError(.curl, "libcurl could not allocate a handle")
+            throw WebServiceError(.curl, "libcurl could not allocate memory for a handle")
         }
         self.easy = easy
         self.engine = engine
