@@ -61,8 +61,9 @@ extension Response {
     ///   - origins: The origins, in addition to that of the request, that links may lead to.
     ///     Defaults to none.
     /// - Returns: `nil` if there is no such link.
-    /// - Throws: `WebServiceError.Code.linkRefused` for a link to another origin, a link on a
-    ///   page that was redirected to another origin, and a response without header fields.
+    /// - Throws: `WebServiceError.Code.linkRefused` for a link to another origin, a link that is
+    ///   not a URL, a link on a page that was redirected to another origin, and a response without
+    ///   header fields.
     public func pageLink(_ relation: String = "next", origins: Set<Origin> = []) throws -> URL? {
         let first = redirects.first ?? url
         let allowed = origins.union([first.flatMap(Origin.init)].compactMap(\.self))
