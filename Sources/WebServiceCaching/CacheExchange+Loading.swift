@@ -61,7 +61,7 @@ extension CacheExchange {
                 return validated
             }
         }
-        next.record(.cache, "the 304 does not match the stored response")
+        next.record(.cache, "the 304 response does not match the stored response")
         update(flight) { [selecting] in $0.remove(for: selecting) }
         return nil
     }

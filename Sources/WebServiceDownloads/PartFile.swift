@@ -128,7 +128,7 @@ final class PartFile: Sendable {
         guard let available = file.availableBytes(), count > available else { return }
         throw SystemFailure.noSpace("statvfs").error(
             .download,
-            "the file system has too little space: \(count) bytes are needed and \(available) are available; "
+            "the file system has too little space: \(count) bytes are needed, but only \(available) are available; "
                 + "free some space")
     }
 

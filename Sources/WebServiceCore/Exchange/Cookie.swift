@@ -156,7 +156,7 @@ extension Cookie {
         if domain.utf8.count > 255 || Origin("https://" + domain)?.host != domain {
             return "an invalid domain; use a host name"
         }
-        if expires?.timeIntervalSince1970.isFinite == false { return "an infinite expiry date; use nil" }
+        if expires?.timeIntervalSince1970.isFinite == false { return "an expiry date that is not finite; use nil" }
         return isPrefixValid(hasDomain: !isHostOnly, path: path)
             ? nil : "the prefix __Secure- without isSecure, or __Host- without isSecure, isHostOnly and the path '/'"
     }

@@ -104,7 +104,7 @@ extension RedirectPolicy {
         else { return .deliver }
         let parts = URLReference(target)
         guard parts.scheme.map({ Self.isWeb($0) }) == true else {
-            return refuse(request, "only redirects to http and https are followed")
+            return refuse(request, "the redirect leads to a scheme other than http and https")
         }
         if parts.authority?.contains(UInt8(ascii: "@")) == true {
             return refuse(request, "the redirect leads to a URL with user information")

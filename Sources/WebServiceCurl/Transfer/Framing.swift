@@ -125,7 +125,7 @@ struct Framing {
         if memchr(start, 0, line.count) != nil { violation = "a line contains NUL" }
         guard let found = memchr(start, 0x0D, line.count) else { return }
         if start.distance(to: UnsafeRawPointer(found)) != line.count - 2 || line.last != 0x0A {
-            violation = "a line contains a CR"
+            violation = "a line contains a CR before its end"
         }
     }
 

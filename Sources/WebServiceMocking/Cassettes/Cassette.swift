@@ -129,7 +129,7 @@ struct Cassette: Codable, Sendable {
             throw WebServiceError(
                 .cassette,
                 "the cassette \(name) is damaged, because exchange \(place + 1) has no valid request and response; "
-                    + "record it again")
+                    + "record the cassette again")
         }
     }
 
