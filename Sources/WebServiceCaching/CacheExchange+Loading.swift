@@ -61,7 +61,7 @@ extension CacheExchange {
                 return validated
             }
         }
-        next.record(.cache, "the 304 does not match the stored response")
+        next.record(.cache, "the 304 response does not match the stored response")
         update(flight) { [selecting] in $0.remove(for: selecting) }
         return nil
     }
@@ -157,7 +157,9 @@ extension CacheExchange {
     /// meantime, the cookie jar may have received cookies, and later interceptors, the delegate and
     /// the session may have added fields.
     private func checkSentFields(_ selection: CacheSelection) throws(CacheRefusal) {
-        guard account != nil || !sessionAddsCredentials else { throw CacheRefusal("the session adds credentials") }
+        guard account != nil || !sessionAddsCredentials else {
+            throw CacheRefusal("the session adds credentials, and no account is named")
+        }
         guard let sent = next.sentHeaders else { return }
         var request = request
         request.headers = sent
@@ -165,7 +167,7 @@ extension CacheExchange {
         let isComplete = fields == CacheSelection.fields(of: selecting, in: selection.scope)
         let cookies = selection.names.filter { $0 == "cookie" }
         guard isComplete, fields.union(cookies).allSatisfy({ request.headers[$0] == selecting.headers[$0] }) else {
-            throw CacheRefusal("a field that separates requests was changed after the cache")
+            throw CacheRefusal("a header field that selects the response was changed after the cache read it")
         }
     }
 
@@ -173,10 +175,10 @@ extension CacheExchange {
     /// then belong to either account.
     private func update(_ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
         guard cache.account() == account else {
-            return next.record(.cache, "not stored: the account has changed since")
+            return next.record(.cache, "not stored: the account has changed since the exchange started")
         }
         guard !flight.isOvertaken else {
-            return next.record(.cache, "not stored: it was removed while the request was in flight")
+            return next.record(.cache, "not stored: the stored responses were removed while the request was in flight")
         }
         guard cache.update(key, flight, at: clock.date, change) else {
             return next.record(.cache, "not stored: too many changes are pending in the storage")

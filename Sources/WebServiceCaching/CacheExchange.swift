@@ -88,7 +88,7 @@ struct CacheExchange: Sendable {
     ///   validation.
     private func isSameAccount() throws -> Bool {
         if try next.isOf(account: account, by: cache) { return true }
-        next.record(.cache, "the account has changed since")
+        next.record(.cache, "the account has changed since the exchange started")
         return false
     }
 
@@ -97,11 +97,11 @@ struct CacheExchange: Sendable {
     private func hasKnownCredentials() -> Bool {
         guard account == nil else { return true }
         if next.isFollowedByAuthentication {
-            next.record(.cache, "not used: an Authentication follows the cache, and no account is named")
+            next.record(.cache, "an Authentication follows the cache, and no account is named")
             return false
         }
         guard sessionAddsCredentials else { return true }
-        next.record(.cache, "not used: the session adds credentials, and no account is named")
+        next.record(.cache, "the session adds credentials, and no account is named")
         return false
     }
 
@@ -147,7 +147,7 @@ struct CacheExchange: Sendable {
             throw URLError(.resourceUnavailable)
         }
         if demands.isOnlyIfCached, let response = CachedResponse.response(status: 504, url: url, source: .cache) {
-            next.record(.cache, "only-if-cached, and nothing is stored")
+            next.record(.cache, "the request has only-if-cached, and no stored response can be used")
             cache.count(.network)
             return response
         }

@@ -36,7 +36,7 @@ extension CachedResponse {
         let control = CacheControl(headers.values(for: .cacheControl))
         if control.has("must-understand") {
             guard understoodStatuses.contains(status) else {
-                throw CacheRefusal("must-understand, but status \(status) is unknown")
+                throw CacheRefusal("must-understand in the response, but status \(status) is unknown")
             }
         } else if control.has("no-store") {
             throw CacheRefusal("no-store in the response")

@@ -218,7 +218,7 @@ extension CurlSession.Configuration {
             throw WebServiceError(.curl, "\(what) contains a control character; remove it")
         }
         try check(userAgent, "the user agent") { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
-        try check(acceptLanguage, "'acceptLanguage'") { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+        try check(acceptLanguage, "the value of acceptLanguage") { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
         for tls in [tls, proxyTLS].compactMap(\.self) + hostTLS.values {
             try check(tls.trustedCertificatesFile, "the path of the trusted certificates")
             try check(tls.clientCertificate?.certificate.path, "the path of the client certificate")
@@ -236,7 +236,7 @@ extension CurlSession.Configuration {
         if let dnsURL {
             guard Origin(dnsURL)?.scheme == "https", dnsURL.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
                 throw WebServiceError(
-                    .curl, "'dnsURL' must be an https URL without user information, such as https://host/dns-query")
+                    .curl, "dnsURL must be an https URL without user information, such as https://host/dns-query")
             }
         }
         _ = try resolutions()
@@ -257,9 +257,9 @@ extension CurlSession.Configuration {
                 name == key.asciiLowercased(), origin.host.first != "["
             else {
                 throw WebServiceError(
-                    .curl, "a key of 'addresses' is not a host name and a port; use 'api.example.com:443'")
+                    .curl, "a key of 'addresses' is not a host name and a port; use the form 'api.example.com:443'")
             }
-            entries[name] = try Self.resolution(of: name, addresses, "the configured addresses")
+            entries[name] = try Self.resolution(of: name, addresses, "the value in 'addresses'")
         }
         return entries
     }
@@ -271,7 +271,7 @@ extension CurlSession.Configuration {
         of name: String, _ addresses: [String], _ source: String
     ) throws(WebServiceError) -> String {
         guard !addresses.isEmpty, addresses.allSatisfy({ isAddress($0) }) else {
-            throw WebServiceError(.curl, "\(source) of \(name) must be IP addresses")
+            throw WebServiceError(.curl, "\(source) for \(name) must be one or more IP addresses")
         }
         return name + ":" + addresses.map { $0.contains(":") ? "[\($0)]" : $0 }.joined(separator: ",")
     }

@@ -72,7 +72,7 @@ extension CurlSession.Proxy {
             throw fail("the proxy URL has no scheme; use 'http://host:port'")
         }
         guard Self.schemes.contains(scheme) else {
-            throw fail("the scheme of the proxy URL is not one of \(Self.schemes.joined(separator: ", "))")
+            throw fail("the scheme of the proxy URL must be one of \(Self.schemes.joined(separator: ", "))")
         }
         let rest = url.utf8[start...]
         let authority = rest.prefix { !"/?#".utf8.contains($0) }
@@ -81,7 +81,7 @@ extension CurlSession.Proxy {
             Origin("http://" + String(Substring(host ?? authority))) != nil
         else { throw fail("the proxy URL has a path, or no valid host and port; use 'http://host:port'") }
         guard case .authenticated(_, let user, let password, let usesDigest) = self else { return }
-        guard host == nil else { throw fail("the proxy URL contains a user; pass it as 'user' only") }
+        guard host == nil else { throw fail("the proxy URL contains a user; pass the user only as 'user'") }
         guard (user + password).utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw fail("the user or the password of the proxy contains a control character; remove it")
         }
@@ -89,7 +89,7 @@ extension CurlSession.Proxy {
             throw fail("the user of the proxy must not be empty or contain a colon")
         }
         guard !usesDigest || scheme.hasPrefix("http") else {
-            throw fail("a SOCKS proxy has no Digest authentication; set 'usesDigest' to false")
+            throw fail("a SOCKS proxy does not support Digest authentication; set usesDigest to false")
         }
     }
 

@@ -21,7 +21,8 @@ struct DownloadDestination: Sendable, Equatable {
         let isLocal = folder.isFileURL && [nil, "", "localhost"].contains(folder.host(percentEncoded: false))
         let path = folder.absoluteURL.path
         guard isLocal, path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0), !name.utf8.contains(0) else {
-            throw WebServiceError(.download, "the destination of a download must be a local file URL")
+            throw WebServiceError(
+                .download, "the destination of a download must be a local file URL; use URL(fileURLWithPath:)")
         }
         self.folder = path
         self.name = name

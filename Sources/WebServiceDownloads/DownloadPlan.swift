@@ -85,31 +85,33 @@ struct DownloadPlan: Sendable, Equatable {
     }
 
     private func partialContent(_ headers: Headers) -> Step {
-        guard let offset else { return .fail("the server sent a part of the file that was not requested") }
+        guard let offset else { return .fail("the server sent a part of the file, but the whole file was requested") }
         if Self.isEncoded(headers) { return .requestWholeFile("the part is compressed") }
         if MediaType.matches(headers[.contentType] ?? "", pattern: "multipart/byteranges") {
-            return .requestWholeFile("the part consists of several parts")
+            return .requestWholeFile("the server sent several parts instead of one")
         }
         guard let value = headers["Content-Range"], case .bytes(let range, let total)? = ContentRange(value) else {
             return .requestWholeFile("the part has no valid Content-Range")
         }
-        if let total, let known = state.total, total != known { return .requestWholeFile("the length has changed") }
+        if let total, let known = state.total, total != known {
+            return .requestWholeFile("the length of the file has changed")
+        }
         guard range.upperBound <= last ?? .max, range.upperBound < state.total ?? .max else {
-            return .requestWholeFile("the part ends after the requested one")
+            return .requestWholeFile("the part ends after the requested range")
         }
         // The first piece has no version yet.
         guard state.validator == nil || state.isRepeated(by: headers) else {
-            return .requestWholeFile("the part is of another or an unknown version")
+            return .requestWholeFile("the part belongs to another or an unknown version of the file")
         }
         if range.lowerBound == offset { return .append(range) }
         guard range.lowerBound < offset, range.upperBound >= offset, canCompare else {
-            return .requestWholeFile("the part does not begin where it was requested")
+            return .requestWholeFile("the part does not begin at the requested offset")
         }
         return .overlap(range)
     }
 
     private func unsatisfied(_ headers: Headers) -> Step {
-        guard let offset else { return .fail("the server refused the range of a request without one") }
+        guard let offset else { return .fail("the server responded with status 416 to a request without a range") }
         guard let value = headers["Content-Range"], case .unsatisfied(let total)? = ContentRange(value),
             total == offset, state.total.map({ $0 == total }) ?? state.isRepeated(by: headers)
         else { return .requestWholeFile("the range cannot be satisfied") }

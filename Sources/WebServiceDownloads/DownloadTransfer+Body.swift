@@ -138,7 +138,7 @@ extension DownloadTransfer {
             try file.discard()
             throw WebServiceError(
                 .digestMismatch,
-                "the \(algorithm.rawValue) hash of the file is not the expected one; download it again")
+                "the \(algorithm.rawValue) hash of the file does not match the expected hash; download the file again")
         }
     }
 

@@ -100,7 +100,7 @@ struct DownloadTransfer {
                 if case .complete(let response) = try await pass() { return try finish(response) }
                 fruitless.add(received: meter.count, now: work.clock.now)
                 if fruitless.count >= FruitlessRequests.maximum, !needsWholeFile {
-                    work.record(.retry, "the parts are too short, the whole file is requested")
+                    work.record(.retry, "the parts are too short, so the whole file is requested")
                     _ = requestWholeFile()
                 }
             } catch let interruption as Interruption {
@@ -140,7 +140,7 @@ struct DownloadTransfer {
             meter.begin(length, of: length)
             return .complete(response.response)
         case .requestWholeFile(let reason):
-            work.record(.retry, "\(reason), the whole file is requested")
+            work.record(.retry, "\(reason), so the whole file is requested")
             return requestWholeFile()
         case .fail(let reason):
             throw WebServiceError(.download, reason, response: response.response)

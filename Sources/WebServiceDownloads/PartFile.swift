@@ -128,7 +128,7 @@ final class PartFile: Sendable {
         guard let available = file.availableBytes(), count > available else { return }
         throw SystemFailure.noSpace("statvfs").error(
             .download,
-            "the file system has too little space: \(count) bytes are needed and \(available) are available; "
+            "the file system has too little space: \(count) bytes are needed, but only \(available) are available; "
                 + "free some space")
     }
 
@@ -196,7 +196,7 @@ final class PartFile: Sendable {
     func finish(
         replaces: Bool, otherNames: some Sequence<String> = [], synchronize: Bool
     ) throws(WebServiceError) -> String {
-        let name = try translating("the file could not be renamed") { () throws(SystemFailure) in
+        let name = try translating("the partial file could not be renamed") { () throws(SystemFailure) in
             try folder.remove(names.temporary)
             try file.setMode(try folder.modeOfNewFiles(through: names.temporary))
             if synchronize { try file.synchronize() }

@@ -95,7 +95,8 @@ struct PieceFetcher: Sendable {
                 try file.discard()
                 throw WebServiceError(
                     .digestMismatch,
-                    "the \(algorithm.rawValue) hash of a part is not the expected one; download the file again")
+                    "the \(algorithm.rawValue) hash of a part does not match the expected hash; download the "
+                        + "file again")
             }
         }
         return position > piece.range.upperBound

@@ -61,8 +61,9 @@ extension Response {
     ///   - origins: The origins, in addition to that of the request, that links may lead to.
     ///     Defaults to none.
     /// - Returns: `nil` if there is no such link.
-    /// - Throws: `WebServiceError.Code.linkRefused` for a link to another origin, a link on a
-    ///   page that was redirected to another origin, and a response without header fields.
+    /// - Throws: `WebServiceError.Code.linkRefused` for a link to another origin, a link that is
+    ///   not a URL, a link on a page that was redirected to another origin, and a response without
+    ///   header fields.
     public func pageLink(_ relation: String = "next", origins: Set<Origin> = []) throws -> URL? {
         let first = redirects.first ?? url
         let allowed = origins.union([first.flatMap(Origin.init)].compactMap(\.self))
@@ -80,7 +81,8 @@ extension Response {
         guard let link = link(relation) else { return nil }
         guard allowed(url) else {
             throw Self.refused(
-                "the page with the link was redirected to another origin; add it to origins if it is trusted", self)
+                "the page with the link was redirected to another origin; add that origin to origins if it is trusted",
+                self)
         }
         guard let target = URL(string: link.target) else {
             throw Self.refused("the link to the next page is not a valid URL", self)
@@ -89,7 +91,7 @@ extension Response {
     }
 
     fileprivate static let otherOrigin =
-        "the next page is at an origin that is not allowed; add it to origins if it is trusted"
+        "the next page is at an origin that is not allowed; add that origin to origins if it is trusted"
 
     fileprivate static func refused(_ message: String, _ response: Response?) -> WebServiceError {
         WebServiceError(.linkRefused, message, response: response)

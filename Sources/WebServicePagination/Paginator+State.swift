@@ -53,7 +53,8 @@ extension Paginator {
                 guard emptyPages < maximumEmptyPages else {
                     throw WebServiceError(
                         .tooManyEmptyPages,
-                        "more than \(maximumEmptyPages) consecutive empty pages; increase maximumEmptyPages",
+                        "the server sent more than \(maximumEmptyPages) consecutive empty pages; increase "
+                            + "maximumEmptyPages",
                         response: page.response)
                 }
                 emptyPages += 1

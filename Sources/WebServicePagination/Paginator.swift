@@ -174,7 +174,8 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
             if shared.saved.isAtEnd { return nil }
             if shared.saved.isRepeated {
                 throw WebServiceError(
-                    .repeatedCursor, "the last page leads to a page that was visited before; check its cursor or link")
+                    .repeatedCursor,
+                    "the last page leads to a page that was already visited; check the cursor or link of the last page")
             }
             if isAwaited { shared.flight?.isAwaited = true }
             if let flight = shared.flight { return flight }

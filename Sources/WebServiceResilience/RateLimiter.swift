@@ -92,7 +92,9 @@ public final class RateLimiter: Interceptor {
         case .refused:
             throw WebServiceError(
                 .rateLimitExceeded,
-                "\(maximumWaiting) requests already wait for the rate limit; send fewer or increase maximumWaiting")
+                "\(maximumWaiting) requests are already waiting for the rate limit; send fewer or increase "
+                    + "maximumWaiting"
+            )
         case .first: break
         case .waits: try await awaitTurn(request, key, clock)
         }

@@ -73,7 +73,7 @@ public final class SQLiteStorage: ResponseStorage {
     ) throws {
         let path = file.absoluteURL.path
         guard file.isFileURL, !path.isEmpty, !path.utf8.contains(0) else {
-            throw WebServiceError(.storage, "the URL of the database must be a file URL with a valid path")
+            throw WebServiceError(.storage, "the URL of the database must be a file URL; use URL(fileURLWithPath:)")
         }
         self.classifications = classifications
         self.maximumBytes = maximumBytes
@@ -128,12 +128,12 @@ public final class SQLiteStorage: ResponseStorage {
         let size = key.count + record.data.count
         guard limits.count ?? .max >= 1 else {
             throw WebServiceError(
-                .entryTooLarge, "the database accepts no entries; set 'maximumCount' to at least 1, or to nil")
+                .entryTooLarge, "the database accepts no entries; set maximumCount to at least 1, or to nil")
         }
         guard size <= limits.bytes ?? .max else {
             throw WebServiceError(
                 .entryTooLarge,
-                "an entry of \(size) bytes exceeds the maximum size of the database; increase 'maximumBytes'")
+                "an entry of \(size) bytes exceeds the maximum size of the database; increase maximumBytes")
         }
         if durability == .process, size <= Self.mostBytesAtOnce,
             connections.now(connections.writer, { try $0.writeWithinBudget(record, for: key, limits) ? true : nil })

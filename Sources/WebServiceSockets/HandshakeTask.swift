@@ -115,7 +115,7 @@ final class HandshakeTask: StreamTask {
                 using: &generator)
         } catch {
             throw WebServiceError(
-                .invalidHeader, "the subprotocols are invalid; pass tokens, each only once", underlying: error)
+                .invalidHeader, "a subprotocol is not a token or occurs twice; pass each token once", underlying: error)
         }
         limit(request.timeout)
         let connection = try await base.connect(request)
@@ -153,7 +153,7 @@ final class HandshakeTask: StreamTask {
             case .interim(let head): try receiver.didReceive(interim: head)
             case .head(let head):
                 guard !(200..<300).contains(head.status) else {
-                    throw failure(request, head, "the status is \(head.status), so the protocol has not changed")
+                    throw failure(request, head, "the status of the response is \(head.status) instead of 101")
                 }
                 guard head.status == 101 else {
                     try receiver.didReceive(head, length: nil, decoder: nil)

@@ -70,8 +70,8 @@ struct MultipartStreamTests {
             #expect(error?.code == .encoding)
             let comparison = difference < 0 ? "more" : "fewer"
             let message =
-                "the sequence produced \(comparison) bytes than the length of the multipart part 'log'; "
-                + "pass its exact length or nil"
+                "the sequence of the multipart part 'log' produced \(comparison) bytes than its length; "
+                + "pass the exact length or nil"
             #expect(error?.message == message)
         }
         #expect(server.receivedRequests.isEmpty)

@@ -86,7 +86,7 @@ struct ResponseCacheCredentialTests {
         value.withLock { $0 = "bob" }
         #expect(try await body() == "network Bearer bob")
         let passed = try await decisions(fixture) { if onRequest { $0.options.interceptors = [authentication] } }
-        #expect(passed == ["not used: an Authentication follows the cache, and no account is named"])
+        #expect(passed == ["an Authentication follows the cache, and no account is named"])
         fixture.signIn("bob")
         #expect(try await body() == "network Bearer bob")
         #expect(try await body() == "cache Bearer bob")
@@ -193,7 +193,7 @@ struct ResponseCacheCredentialTests {
         "Without an account, a response is not stored if a credential or an unknown field is added after the cache",
         .covers("C-282"))
     func addedFields() async throws {
-        let reason = "not stored: a field that separates requests was changed after the cache"
+        let reason = "not stored: a header field that selects the response was changed after the cache read it"
         for name in ["X-Member", "Authorization"] {
             let fixture = CacheFixture(inner: [Setting(name: Headers.Name(name))])
             fixture.serve(["Cache-Control": "max-age=60"], "one")
@@ -254,7 +254,7 @@ struct ResponseCacheCredentialTests {
         fixture.service.session = CertifiedSession(inner: fixture.service.session)
         for _ in 0..<2 {
             #expect(
-                try await decisions(fixture) == ["not used: the session adds credentials, and no account is named"])
+                try await decisions(fixture) == ["the session adds credentials, and no account is named"])
             #expect(try await fixture.text() == "network one")
         }
         fixture.signIn("ann")
@@ -383,15 +383,15 @@ struct ResponseCacheCredentialTests {
         Refusal(reason: "status 304", status: 304, asked: ["If-None-Match": "\"1\""]),
         Refusal(reason: "status 500 without explicit freshness", status: 500, headers: [:]),
         Refusal(
-            reason: "must-understand, but status 599 is unknown", status: 599,
+            reason: "must-understand in the response, but status 599 is unknown", status: 599,
             headers: ["Cache-Control": "must-understand, no-store"]),
         Refusal(reason: "Vary is *", headers: ["Vary": "*"]),
         Refusal(reason: "Vary is malformed", headers: ["Vary": "a b"]),
         Refusal(
-            reason: "a field that separates requests was changed after the cache",
+            reason: "a header field that selects the response was changed after the cache read it",
             prepare: { $0.service.interceptors.append(Setting(name: "X-Member")) }),
         Refusal(
-            reason: "the session adds credentials",
+            reason: "the session adds credentials, and no account is named",
             prepare: { $0.service.session = SignedInSession(inner: $0.service.session) }),
         Refusal(reason: "the request has Range", asked: ["Range": "bytes=0-1"]),
         Refusal(reason: "the request has If-Range", asked: ["If-Range": "\"1\""]),
@@ -407,9 +407,9 @@ struct ResponseCacheCredentialTests {
                         : CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"])
                 }
             }),
-        Refusal(reason: "the account has changed since", serve: { $0.signIn("bob") }),
+        Refusal(reason: "the account has changed since the exchange started", serve: { $0.signIn("bob") }),
         Refusal(
-            reason: "it was removed while the request was in flight",
+            reason: "the stored responses were removed while the request was in flight",
             serve: { try await $0.cache.remove(try #require(url)) }),
         Refusal(
             reason: "the response is not an HTTP response",

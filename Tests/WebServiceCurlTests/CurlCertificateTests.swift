@@ -155,7 +155,7 @@ struct CurlCertificateTests {
         try expect("trusted certificates, '\(server.path("none"))', does not exist") {
             $0.trustedCertificatesFile = server.path("none")
         }
-        try expect("trusted certificates", "cannot be read") { $0.trustedCertificatesFile = server.folder.path }
+        try expect("trusted certificates", "could not be read") { $0.trustedCertificatesFile = server.folder.path }
         try expect(server.path("text"), "PEM, DER or PKCS #12") { $0.trustedCertificatesFile = server.path("text") }
         try expect("data of the trusted certificates", "PEM, DER or PKCS #12") { $0.trustedCertificates = Data() }
         try expect(server.path("damaged.pem"), "certificate 1", "damaged") {
@@ -167,8 +167,8 @@ struct CurlCertificateTests {
         try expect("certificate 2", "damaged") {
             $0.trustedCertificates = try data("ca.pem") + data("ca.pem").dropLast(30)
         }
-        try expect("not a certificate in DER") { $0.trustedCertificates = try data("ca.der").dropLast() }
-        try expect("not a certificate in DER") { $0.trustedCertificates = try data("key.der") }
+        try expect("not a DER certificate") { $0.trustedCertificates = try data("ca.der").dropLast() }
+        try expect("not a DER certificate") { $0.trustedCertificates = try data("key.der") }
         try expect(key, "contains no certificate") { $0.trustedCertificatesFile = key }
         try expect("PKCS #12", "use PEM or DER") { $0.trustedCertificates = try data("client.p12") }
         try expect("client certificate, '\(server.path("none"))', does not exist") {
@@ -182,7 +182,7 @@ struct CurlCertificateTests {
         try expect("no private key") {
             $0.clientCertificate = Certificate(certificate: try data("client.der"), key: try data("client.der"))
         }
-        try expect("encrypted", "set 'keyPassword'") {
+        try expect("encrypted", "set keyPassword") {
             $0.clientCertificate = Certificate(certificateFile: pem, keyFile: server.path("encrypted.key"))
         }
         try expect("PKCS #12", "pass it as the certificate") {
@@ -194,7 +194,7 @@ struct CurlCertificateTests {
         "A wrong password of PKCS #12 is an error that names the file", .covers("H-345"),
         .enabled(if: LinkedLibrary.exportsOpenSSL, "libcurl contains its OpenSSL without exporting the functions"))
     func passwords() throws {
-        for (password, text) in [(nil, "encrypted; set 'keyPassword'"), ("other-secret", "has a password other")] {
+        for (password, text) in [(nil, "encrypted; set keyPassword"), ("other-secret", "has another password")] {
             for certificate in [
                 Certificate(certificateFile: server.path("client.p12"), keyPassword: password),
                 Certificate(certificate: try data("client.p12"), keyPassword: password),

@@ -186,7 +186,7 @@ struct CurlHostTLSTests {
     func invalid(key: String) {
         let error = #expect(throws: WebServiceError.self) { try CurlSession { $0.hostTLS = [key: CurlSession.TLS()] } }
         #expect(error?.code == .curl)
-        #expect(error?.message.contains("'hostTLS'") == true)
+        #expect(error?.message.contains("hostTLS") == true)
     }
 
     @Test("Two spellings of one host are an error")

@@ -52,7 +52,7 @@ struct CurlProxyTests {
         let text = "\(result) \(result.error?.localizedDescription ?? "")"
         #expect(text.contains("\(status)"))
         #expect(!text.contains("proxy-secret"))
-        #expect(text.contains("the proxy requires a user and a password") == (status == 407))
+        #expect(text.contains("the user and the password that the proxy requires") == (status == 407))
         let received = proxy.receivedRequests
         #expect(received.map(\.target) == ["brewhapi.invalid:443"])
         #expect(received.first?.method == "CONNECT")
@@ -66,7 +66,7 @@ struct CurlProxyTests {
             "http://brewhapi.invalid", session: try CurlSession { $0.proxy = .url(proxy.baseURLString) })
         let error = await #expect(throws: WebServiceError.self) { try await service.GET("/").string().value }
         #expect(error?.code == .unacceptableStatus)
-        #expect(error?.message.contains("the proxy requires a user and a password") == true)
+        #expect(error?.message.contains("the user and the password that the proxy requires") == true)
     }
 
     @Test(

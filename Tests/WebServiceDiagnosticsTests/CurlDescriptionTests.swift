@@ -238,13 +238,14 @@ struct CurlDescriptionTests {
         let value = Request.make { $0.headers = ["X-Secret": "canary\r\nX: y"] }
         #expect(
             value.curlDescription(redaction: nil)
-                == #"# 'invalidHeader: the value of the header '\''X-Secret'\'' contains a line break or another "#
-                + "control character; remove it'"
+                == #"# 'invalidHeader: the value of the header field '\''X-Secret'\'' contains a line break or "#
+                + "another control character; remove it'"
         )
         let name = Request.make { $0.headers = ["Proxy-`id`$x'": "canary"] }
         #expect(
             name.curlDescription()
-                == #"# 'invalidHeader: the header '\''Proxy-`id`$x'\'''\'' is reserved for the transport and cannot be set'"#
+                == #"# 'invalidHeader: the header field '\''Proxy-`id`$x'\'''\'' is reserved for the transport; "#
+                + "remove it'"
         )
         let parameter = Request.make { $0.queryParameters = ["a\n`id`\u{1B}": Double.nan] }
         #expect(

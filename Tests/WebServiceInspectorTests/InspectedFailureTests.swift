@@ -178,7 +178,7 @@ struct InspectedFailureTests {
         #expect(shown.attempts.last?.response?.body.text == "0123456789")
         #expect(
             shown.attempts.last?.response?.body.note
-                == "The first 10 bytes of a streamed body, as far as its reader took them.")
+                == "The first 10 bytes that were read from the streamed body.")
         #expect(shown.explanation.last == "The exchange ended with status 200, source: mock.")
     }
 

@@ -92,7 +92,7 @@ struct RateLimiterTests {
         #expect(error?.code == .rateLimitExceeded)
         #expect(
             error?.message
-                == "1 requests already wait for the rate limit; send fewer or increase maximumWaiting")
+                == "1 requests are already waiting for the rate limit; send fewer or increase maximumWaiting")
         clock.advance(by: .seconds(1))
         await session.exchanges.wait(for: 2)
         _ = await start("d", service, limiter, session)

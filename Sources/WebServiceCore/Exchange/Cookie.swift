@@ -143,16 +143,22 @@ extension Cookie {
             ASCII.isFieldValue(text.utf8) && !text.utf8.contains(0x09) && !text.utf8.contains(UInt8(ascii: ";"))
                 && text.utf8.first != 0x20 && text.utf8.last != 0x20
         }
-        if name.isEmpty || !isPlain(name) || name.utf8.contains(UInt8(ascii: "=")) { return "an invalid name" }
-        if !isPlain(value) { return "an invalid value" }
-        if name.utf8.count + value.utf8.count > Self.maximumLength { return "more than 4,096 bytes" }
-        if !isPlain(path) || path.utf8.first != UInt8(ascii: "/") || path.utf8.count > Self.maximumAttributeLength {
-            return "an invalid path"
+        if name.isEmpty || !isPlain(name) || name.utf8.contains(UInt8(ascii: "=")) {
+            return "an invalid name; use one without '=', ';', control characters and surrounding spaces"
         }
-        if domain.utf8.count > 255 || Origin("https://" + domain)?.host != domain { return "an invalid domain" }
-        if expires?.timeIntervalSince1970.isFinite == false { return "an invalid expiry date" }
+        if !isPlain(value) { return "an invalid value; use one without ';', control characters and surrounding spaces" }
+        if name.utf8.count + value.utf8.count > Self.maximumLength {
+            return "more than 4,096 bytes in its name and value; shorten the value"
+        }
+        if !isPlain(path) || path.utf8.first != UInt8(ascii: "/") || path.utf8.count > Self.maximumAttributeLength {
+            return "an invalid path; use one of at most 1,024 bytes that begins with '/'"
+        }
+        if domain.utf8.count > 255 || Origin("https://" + domain)?.host != domain {
+            return "an invalid domain; use a host name"
+        }
+        if expires?.timeIntervalSince1970.isFinite == false { return "an expiry date that is not finite; use nil" }
         return isPrefixValid(hasDomain: !isHostOnly, path: path)
-            ? nil : "a name whose prefix requires isSecure and, for __Host-, isHostOnly and the path /"
+            ? nil : "the prefix __Secure- without isSecure, or __Host- without isSecure, isHostOnly and the path '/'"
     }
 
     /// Returns whether the attributes fulfill the name prefixes (RFC 6265bis, section 4.1.3).

@@ -46,7 +46,7 @@ extension CookieJar {
                 name, with: bytes, through: ".\(name).\(UUID().uuidString)", date: date(), synchronize: true)
             try folder.synchronize()
         } catch let failure as SystemFailure {
-            throw failure.error(.storage, "the cookie file cannot be written")
+            throw failure.error(.storage, "the cookie file could not be written")
         }
     }
 
@@ -61,7 +61,7 @@ extension CookieJar {
             }
             return try JSON.decode([Cookie].self, from: content.bytes)
         } catch let failure as SystemFailure {
-            throw failure.error(.storage, "the cookie file cannot be read")
+            throw failure.error(.storage, "the cookie file could not be read")
         } catch let error as DecodingError {
             throw WebServiceError(
                 .storage, "the cookie file does not contain cookies of a CookieJar; remove it or use another file",

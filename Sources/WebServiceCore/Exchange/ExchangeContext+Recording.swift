@@ -70,7 +70,8 @@ extension ExchangeContext {
         withExtendedLifetime(replaced) {}
         if delivers { deliver() }
         if let receiver { return receiver }
-        let message = "the exchange needs more than \(ExchangeLog.maximumAttempts) requests; check for a loop"
+        let message =
+            "the exchange needs more than \(ExchangeLog.maximumAttempts) requests; check the interceptors for a loop"
         throw WebServiceError(.tooManyAttempts, message, request: request.source)
     }
 

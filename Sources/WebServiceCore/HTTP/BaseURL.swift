@@ -136,7 +136,7 @@ final class BaseURL: Sendable {
         }
         guard allowed, !host.isEmpty else {
             throw WebServiceError(
-                .invalidURL, "the host contains a character that is not allowed in a host; remove it")
+                .invalidURL, "the host contains a character other than letters, digits, '-', '.' and '_'; remove it")
         }
         return ASCII.lowercased(host)
     }

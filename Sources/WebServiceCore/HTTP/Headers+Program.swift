@@ -8,11 +8,11 @@ extension Headers {
     /// User-Agent: BrewApp/2.1 (com.example.brew; build 7; iOS 26.1) WebService
     /// Accept-Language: de-DE, en-GB;q=0.9
     /// ```
-    /// ``FoundationSession/defaultConfiguration`` and `CurlSession` send each of these fields with
-    /// every request that does not set it. Name, version, identifier and build are those of the
-    /// main bundle; without one, the name is that of the process, and the other parts are omitted.
-    /// Each character that the field does not allow is sent as `-`. There are at most six
-    /// languages.
+    /// ``FoundationSession/defaultConfiguration`` and `CurlSession` add each of these fields to
+    /// every request that does not set the field itself. Name, version, identifier and build are
+    /// those of the main bundle; without one, the name is that of the process, and the other parts
+    /// are omitted. Each character that the field does not allow is sent as `-`. There are at most
+    /// six languages.
     ///
     /// The values are computed once per process.
     public static let program = Headers(

@@ -166,7 +166,7 @@ extension JSONValue: Decodable {
         } else {
             let path = decoder.codingPath
             guard path.count < Self.maximumDepth else {
-                let message = "a JSONValue within another type has at most \(Self.maximumDepth) levels"
+                let message = "A JSONValue within another type is nested deeper than \(Self.maximumDepth) levels."
                 throw DecodingError.dataCorrupted(DecodingError.Context(codingPath: path, debugDescription: message))
             }
             if var list = try? decoder.unkeyedContainer() {  // as above

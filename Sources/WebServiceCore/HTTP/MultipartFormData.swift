@@ -146,7 +146,7 @@ public struct MultipartFormData: Sendable {
             case .stream(let stream, _): .stream(stream)
             case .invalid(let error): .invalid(error)
             case .form, .multipart, .provider:
-                .invalid(WebServiceError(.encoding, "a form or a closure cannot be a part; encode it first"))
+                .invalid(WebServiceError(.encoding, "a part cannot be a form or a closure; pass the encoded bytes"))
             }
         parts.append(
             Part(name: name, fileName: fileName, contentType: body.contentType, headers: headers, content: content))

@@ -104,7 +104,7 @@ extension RedirectPolicy {
         else { return .deliver }
         let parts = URLReference(target)
         guard parts.scheme.map({ Self.isWeb($0) }) == true else {
-            return refuse(request, "only redirects to http and https are followed")
+            return refuse(request, "the redirect leads to a scheme other than http and https")
         }
         if parts.authority?.contains(UInt8(ascii: "@")) == true {
             return refuse(request, "the redirect leads to a URL with user information")
@@ -118,7 +118,8 @@ extension RedirectPolicy {
             return .fail(
                 WebServiceError(
                     .tooManyRedirects,
-                    "more than \(maximum) consecutive redirects; check for a loop or increase RedirectPolicy.maximum",
+                    "the server sent more than \(maximum) consecutive redirects; check for a loop or increase "
+                        + "RedirectPolicy.maximum",
                     request: request))
         }
         if here.scheme == "https", there.scheme == "http", !allowsDowngrade {

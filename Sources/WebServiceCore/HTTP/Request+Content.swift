@@ -132,7 +132,8 @@ extension Request {
             return try JSONSerialization.data(withJSONObject: json, options: [.fragmentsAllowed, .sortedKeys])
         } catch {
             throw WebServiceError(
-                .encoding, "a value of type \(type(of: json)) cannot be serialized as JSON", underlying: error)
+                .encoding, "a value of type \(type(of: json)) cannot be serialized as JSON; see the underlying error",
+                underlying: error)
         }
     }
 }

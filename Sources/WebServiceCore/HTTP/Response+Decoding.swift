@@ -28,7 +28,8 @@ extension Response {
             }
             throw error(
                 .emptyResponse,
-                "the response with status \(status) has no body to decode \(type) from; decode \(type)? to accept it")
+                "the response with status \(status) has no body to decode \(type) from; decode \(type)? to accept an "
+                    + "empty body")
         }
         do {
             return try JSON.decode(type, from: data, using: decoder)
@@ -44,11 +45,12 @@ extension Response {
     public func text() throws -> String {
         let charset = header(.contentType).flatMap { MediaType.parameter("charset", of: $0) }
         guard let encoding = Charset.encoding(named: charset ?? "utf-8") else {
-            throw error(.decoding, "the charset of the response is not supported; read its data instead")
+            throw error(.decoding, "the charset of the response is not supported; read data instead of text()")
         }
         guard let text = String(data: data, encoding: encoding) else {
             throw error(
-                .decoding, "the response body is not valid in the charset of its Content-Type; read its data instead")
+                .decoding,
+                "the response body is not text in the charset of its Content-Type; read data instead of text()")
         }
         return text
     }

@@ -54,6 +54,6 @@ package final class StreamedBody: Sendable {
     private static func wrongLength(_ comparison: String, _ owner: String) -> WebServiceError {
         WebServiceError(
             .encoding,
-            "the sequence produced \(comparison) bytes than the length of \(owner); pass its exact length or nil")
+            "the sequence of \(owner) produced \(comparison) bytes than its length; pass the exact length or nil")
     }
 }

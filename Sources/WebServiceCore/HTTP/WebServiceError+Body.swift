@@ -12,7 +12,7 @@ extension WebServiceError {
     ) throws -> Value {
         guard let body, !body.isEmpty else {
             throw WebServiceError(
-                .emptyResponse, "the error has no body to decode as \(type); check 'body' first", request: request,
+                .emptyResponse, "the error has no body to decode \(type) from; check 'body' first", request: request,
                 response: response)
         }
         return try JSON.decode(type, from: body, using: decoder)

@@ -158,11 +158,12 @@ extension String {
 extension WebServiceError {
     /// Returns the error for a body that is longer than a limit in bytes.
     package static func tooLarge(
-        _ maximum: Int, _ request: Request? = nil, _ response: Response? = nil
+        _ maximum: Int, _ request: Request? = nil, _ response: Response? = nil,
+        increasing limit: String = "maximumResponseBytes"
     ) -> WebServiceError {
         WebServiceError(
             .responseTooLarge,
-            "the body of the response is longer than \(maximum) bytes; increase the limit or read a stream",
+            "the response body is longer than \(maximum) bytes; increase \(limit) or read a stream",
             request: request,
             response: response.map { Response(body: nil, head: $0.head, source: $0.source) })
     }

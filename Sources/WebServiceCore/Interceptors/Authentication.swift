@@ -298,7 +298,7 @@ extension Interceptor where Self == Authentication {
 }
 
 extension WebServiceError.Code {
-    /// The credentials could not be refreshed, or were cleared while a request waited for them.
+    /// The credential could not be refreshed, or was cleared while a request waited for it.
     public static let authenticationFailed = WebServiceError.Code("authenticationFailed")
     /// More than ``Authentication/maximumRefreshes`` refreshes within the refresh window.
     public static let excessiveRefresh = WebServiceError.Code("excessiveRefresh")

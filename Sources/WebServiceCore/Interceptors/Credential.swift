@@ -151,7 +151,7 @@ private final class RefreshCallback: Sendable {
     }
 
     deinit {
-        let message = "the refresh did not call its completion handler; call it once"
+        let message = "the refresh did not call its completion handler; call it exactly once"
         result.set(.failure(WebServiceError(.authenticationFailed, message)))
     }
 }

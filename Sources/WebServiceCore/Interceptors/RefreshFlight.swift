@@ -124,7 +124,8 @@ final class RefreshFlight: Sendable {
             } catch {
                 clock.cancel(alarm)
                 let failure = WebServiceError(
-                    .authenticationFailed, "the credentials could not be refreshed\(Self.reason(error))",
+                    .authenticationFailed,
+                    "the credential could not be refreshed\(Self.reason(error)); see the underlying error",
                     underlying: error)
                 land(flight, .failure(failure), at: clock.now)
             }
@@ -208,7 +209,8 @@ extension RefreshFlight.State {
         begun.removeAll { $0.addingSaturated(limits.window) <= now }
         guard begun.count < limits.count else {
             let message =
-                "more than \(limits.count) refreshes in \(limits.window); check why the server rejects new credentials"
+                "the credential was refreshed \(limits.count) times in \(limits.window); "
+                + "check why the server rejects it"
             return .over(.failure(WebServiceError(.excessiveRefresh, message)))
         }
         begun.append(now)

@@ -39,10 +39,9 @@ public struct RetryPolicy: Interceptor {
     public var maximumAttempts: Int
     /// The pause before the first retry, before jitter.
     public var baseDelay: Duration
-    /// The maximum pause, except for a `Retry-After` from the server.
+    /// The maximum pause; a `Retry-After` of the server may be longer.
     public var maximumDelay: Duration
-    /// The duration from the start after which no further attempt starts. An attempt in progress
-    /// continues.
+    /// The maximum duration from the start of the first attempt to the start of the last one.
     public var budget: Duration
     /// The status codes after which a request is sent again.
     public var statuses: Set<Int>
@@ -74,11 +73,11 @@ public struct RetryPolicy: Interceptor {
     ///   - maximumAttempts: The maximum number of attempts, including the first. Defaults to 3.
     ///   - baseDelay: The pause before the first retry, before jitter; it doubles with each retry.
     ///     Defaults to 0.5 seconds.
-    ///   - maximumDelay: The maximum pause, except for a `Retry-After` from the server. Defaults to
-    ///     20 seconds.
-    ///   - budget: The duration from the start after which no further attempt starts. A pause that
-    ///     does not fit into it, or into the deadline of the request, prevents a retry. Defaults to
-    ///     60 seconds.
+    ///   - maximumDelay: The maximum pause; a `Retry-After` of the server may be longer. Defaults
+    ///     to 20 seconds.
+    ///   - budget: The maximum duration from the start of the first attempt to the start of the
+    ///     last one. A pause that would exceed it, or the deadline of the request, prevents a
+    ///     retry. Defaults to 60 seconds.
     ///   - statuses: The status codes after which a request is sent again. Defaults to
     ///     ``defaultStatuses``.
     ///   - retriesResponse: A predicate for additional responses after which a request is sent
@@ -202,12 +201,12 @@ public struct RetryPolicy: Interceptor {
         if !request.canSendBody { return .fail("the body can be read only once") }
         let pause = requested?.delay ?? jittered(attempt, clock)
         if spent + pause >= limit.duration {
-            return .stop("a pause of \(pause) does not fit into the remainder of \(limit.duration)")
+            return .stop("the limit of \(limit.duration) leaves no time for a pause of \(pause)")
         }
         if spent + pause + limit.reserve > limit.duration {
             return .stop(
-                "a pause of \(pause) and a timeout of \(limit.reserve) do not fit into the remainder of "
-                    + "\(limit.duration)")
+                "the limit of \(limit.duration) leaves no time for a pause of \(pause) and a timeout of "
+                    + "\(limit.reserve)")
         }
         if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is exhausted") }
         return .wait(pause, requested.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)")

@@ -149,7 +149,8 @@ extension FileStorage {
             guard isFine, prefix.utf8.count <= 64, prefix.utf8.first != UInt8(ascii: ".") else {
                 throw WebServiceError(
                     .storage,
-                    "invalid prefix: use at most 64 ASCII letters, digits, '_', '-' and '.', not starting with '.'")
+                    "the prefix of the file names is invalid; use at most 64 ASCII letters, digits, '_', '-' and '.', "
+                        + "without '.' at the start")
             }
             self.prefix = prefix
         }

@@ -44,7 +44,7 @@ extension FileStorage {
         guard format == .wrapped, classifications != [classification] else {
             guard classifications == [classification] else {
                 throw WebServiceError(
-                    .storage, "bare files contain no classification; use a storage for each classification")
+                    .storage, "a file storage of the format bare stores no classifications; use one storage for each")
             }
             return try await removeAll()
         }

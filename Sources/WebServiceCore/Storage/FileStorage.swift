@@ -105,7 +105,8 @@ public final class FileStorage: ResponseStorage {
             path.removeLast(end)
         }
         guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
-            throw WebServiceError(.storage, "the folder of a file storage must be the file URL of a local folder")
+            throw WebServiceError(
+                .storage, "the folder of a file storage must be a local file URL; use URL(fileURLWithPath:)")
         }
         names = try Names(prefix: prefix)
         self.path = path
@@ -227,12 +228,12 @@ public final class FileStorage: ResponseStorage {
         let size = format == .wrapped ? data.count + key.bytes.count + WrappedFile.overhead : data.count
         guard maximumCount ?? 1 >= 1 else {
             throw WebServiceError(
-                .entryTooLarge, "the storage accepts no entries; set 'maximumCount' to at least 1, or to nil")
+                .entryTooLarge, "the storage accepts no entries; set maximumCount to at least 1, or to nil")
         }
         guard size <= maximumBytes ?? .max else {
             throw WebServiceError(
                 .entryTooLarge,
-                "an entry of \(size) bytes exceeds the maximum size of the storage; increase 'maximumBytes'")
+                "an entry of \(size) bytes exceeds the maximum size of the storage; increase maximumBytes")
         }
         guard let folder = try openFolder(making: true) else { throw SystemFailure(call: "open", number: ENOENT) }
         let isLimited = maximumBytes != nil || maximumCount != nil

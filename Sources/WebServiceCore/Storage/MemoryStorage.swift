@@ -53,12 +53,12 @@ public final class MemoryStorage: ResponseStorage {
     public func store(_ entry: StorageEntry, for key: StorageKey) throws {
         let size = key.bytes.count + (entry.data?.count ?? 64)
         guard maximumCount >= 1 else {
-            throw WebServiceError(.entryTooLarge, "the storage accepts no entries; set 'maximumCount' to at least 1")
+            throw WebServiceError(.entryTooLarge, "the storage accepts no entries; set maximumCount to at least 1")
         }
         guard size <= maximumBytes else {
             throw WebServiceError(
                 .entryTooLarge,
-                "an entry of \(size) bytes exceeds the maximum size of the storage; increase 'maximumBytes'")
+                "an entry of \(size) bytes exceeds the maximum size of the storage; increase maximumBytes")
         }
         // Removed entries are deallocated outside the lock.
         let removed = entries.withLock { entries in

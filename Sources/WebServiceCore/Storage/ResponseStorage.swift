@@ -89,7 +89,7 @@ extension ResponseStorage {
         throw WebServiceError(.storage, "the storage cannot list its entries; implement summaries(after:limit:)")
     }
 
-    /// Returns whether the responses have a byte representation.
+    /// Returns whether responses to the request have a byte representation.
     public func supports(_ request: any StorableRequest) -> Bool {
         request is any RawStorableRequest || request is any ValueStorableRequest
     }

@@ -26,9 +26,12 @@ protocol BodyParser<Element>: Sendable {
 
 extension WebServiceError {
     /// Returns the error for an element of a body that is larger than its limit.
-    static func tooLarge(_ element: String, maximum: Int) -> WebServiceError {
-        WebServiceError(
+    ///
+    /// - Parameter option: The parameter that sets the limit; `nil` if the limit is fixed.
+    static func tooLarge(_ element: String, maximum: Int, option: String?) -> WebServiceError {
+        let advice = option.map { "increase \($0) or read the bytes" } ?? "read the bytes instead"
+        return WebServiceError(
             .elementTooLarge,
-            "\(element) of the response body is larger than \(maximum) bytes; increase the maximum or read the bytes")
+            "\(element) of the response body is larger than \(maximum) bytes; \(advice)")
     }
 }

@@ -38,7 +38,9 @@ struct BodyPartParser: BodyParser {
         let boundary = MediaType.parameter("boundary", of: contentType, quotes: ["\""]) ?? ""
         guard (1...70).contains(boundary.utf8.count) else {
             throw WebServiceError(
-                .unexpectedContentType, "the Content-Type of the response has no boundary of 1 to 70 bytes")
+                .unexpectedContentType,
+                "the Content-Type of the response has no boundary of 1 to 70 bytes; read the response with data() "
+                    + "or stream()")
         }
         endsWithoutDelimiter = type == "multipart/x-mixed-replace"
         self.maximumPartSize = maximumPartSize
@@ -82,7 +84,9 @@ struct BodyPartParser: BodyParser {
                 let delimiter = nextDelimiter()
                 let isLast = delimiter == nil && isFinished && endsWithoutDelimiter
                 let size = isLast ? bytes.count - 1 : dataSize(upTo: delimiter?.index ?? search.searched)
-                guard size <= maximumPartSize else { throw .tooLarge("a part", maximum: maximumPartSize) }
+                guard size <= maximumPartSize else {
+                    throw .tooLarge("a part", maximum: maximumPartSize, option: "maximumSize")
+                }
                 guard delimiter != nil || isLast else { return try end() }
                 let data = bytes.withBytes { Data($0.bytes(1..<size + 1)) }
                 if let delimiter { consume(delimiter) } else { position = .epilogue }
@@ -126,7 +130,7 @@ struct BodyPartParser: BodyParser {
             let lineFeed = bytes.withBytes { $0.firstIndex(of: .lineFeed, from: search.searched) }
             let length = lineFeed ?? bytes.count
             guard headers.size + length < Self.maximumHeaderSize else {
-                throw .tooLarge("the header of a part", maximum: Self.maximumHeaderSize)
+                throw .tooLarge("the header of a part", maximum: Self.maximumHeaderSize, option: nil)
             }
             guard let lineFeed else {
                 search.searched = length

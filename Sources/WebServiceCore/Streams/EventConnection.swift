@@ -149,7 +149,8 @@ struct EventConnection: ElementSource {
         guard MediaType.matches(type, pattern: "text/event-stream") else {
             throw WebServiceError(
                 .unexpectedContentType,
-                "the media type '\(MediaType.essence(type))' is not text/event-stream; check the request",
+                "the media type of the response is '\(MediaType.essence(type))' instead of text/event-stream; "
+                    + "check the URL",
                 request: request, response: response.response)
         }
         parser.onComment = status.onComment

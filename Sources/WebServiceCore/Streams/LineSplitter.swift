@@ -41,7 +41,9 @@ struct LineSplitter: BodyParser {
         if lineFeed != nil || !isFinished, bytes.withBytes({ $0.prefix(length).last == .carriageReturn }) {
             length -= 1
         }
-        guard length <= maximumLength else { throw .tooLarge("a line", maximum: maximumLength) }
+        guard length <= maximumLength else {
+            throw .tooLarge("a line", maximum: maximumLength, option: "maximumLength")
+        }
         guard lineFeed != nil || (isFinished && length > 0) else {
             searched = bytes.count
             return nil

@@ -71,7 +71,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         var data = Data()
         for try await bytes in self {
             guard bytes.count <= limit - data.count else {
-                throw WebServiceError.tooLarge(limit)
+                throw WebServiceError.tooLarge(limit, increasing: "the limit of collect(upTo:)")
             }
             data.append(bytes)
         }

@@ -68,7 +68,9 @@ struct ServerSentEventParser: BodyParser {
             }
             let end = bytes.withBytes { Self.lineBreak(in: $0, from: searched) }
             searched = end ?? bytes.count
-            guard block.data.count + searched <= maximumSize else { throw .tooLarge("an event", maximum: maximumSize) }
+            guard block.data.count + searched <= maximumSize else {
+                throw .tooLarge("an event", maximum: maximumSize, option: "maximumSize")
+            }
             guard let end else { return nil }
             searched = 0
             skipsLineFeed = bytes.withBytes { line in

@@ -218,7 +218,7 @@ extension SessionTask {
         }
         guard let data = context.observed.data, !data.isEmpty else {
             throw WebServiceError(
-                .emptyResponse, "the response has no body to parse as JSON; use response(_:) to accept it",
+                .emptyResponse, "the response has no body to parse as JSON; use response(_:) to accept an empty body",
                 request: request, response: context.observed.response)
         }
         do {
@@ -227,8 +227,8 @@ extension SessionTask {
             return value
         } catch {
             throw WebServiceError(
-                .decoding, "the response body is not valid JSON", request: request, response: context.observed.response,
-                underlying: error)
+                .decoding, "the response body is not JSON; see the underlying error", request: request,
+                response: context.observed.response, underlying: error)
         }
     }
 

@@ -57,7 +57,7 @@ public final class SessionTask: Sendable {
         self.init(service, Request(url: ""), type: type) { task, start in
             guard start.isConfigured else { return source(task) }
             let message =
-                "the task of a typed request cannot change the request; set its options in request(for:) "
+                "the task of a typed request cannot change the request; set the request's options in request(for:) "
                 + "or with the parameter configuring of perform"
             task.complete(.failure(WebServiceError(.encoding, message)))
         }

@@ -151,7 +151,7 @@ package final class BodyDelivery: Sendable {
             return fail(
                 WebServiceError(
                     .responseTooLarge,
-                    "more than \(Self.limit) bytes are buffered for the reader of the stream; read it faster"))
+                    "more than \(Self.limit) bytes of the stream wait for its reader; read the stream faster"))
         }
         do { try add(store(data)) } catch { fail(error) }
     }
@@ -214,7 +214,7 @@ package final class BodyDelivery: Sendable {
             withExtendedLifetime(last) {}
             return .stored(unlinked, start..<start + data.count)
         } catch let failure as SystemFailure {
-            throw failure.error(.storage, "the body cannot be written to a temporary file")
+            throw failure.error(.storage, "the body could not be written to a temporary file")
         }
     }
 
@@ -265,7 +265,7 @@ package final class BodyDelivery: Sendable {
                 count = try file.descriptor.fill(room, at: Int64(range.lowerBound))
                 guard count > 0 else { throw SystemFailure.shortRead }
             } catch {
-                throw error.error(.storage, "the body cannot be read from a temporary file")
+                throw error.error(.storage, "the body could not be read from a temporary file")
             }
             return try receiver.didReceive(UnsafeRawBufferPointer(rebasing: room[..<count])) == .more ? count : 0
         }

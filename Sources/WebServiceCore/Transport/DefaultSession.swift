@@ -32,7 +32,8 @@ final class DefaultSession: Sendable {
         }
         guard !wasFixed else {
             throw WebServiceError(
-                .defaultSessionInUse, "the default session must be set once, before the first service is created")
+                .defaultSessionInUse,
+                "the default session can be set only once, and only before the first service is created")
         }
     }
 }

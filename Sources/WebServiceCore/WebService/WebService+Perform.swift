@@ -7,7 +7,7 @@ import FoundationNetworking
 extension WebService {
     /// Creates a task for a typed request.
     ///
-    /// Nothing happens until the task is resumed; awaiting it resumes it.
+    /// The task starts when it is resumed or awaited.
     ///
     /// The first endpoint that supports the request fetches and processes it. A successful response
     /// of a storable request is then stored. The task retains the service until it completes, so a

@@ -56,12 +56,12 @@ extension ServiceCore {
             throw Self.noStorage(for: request)
         }
         guard let key = request.storageKey(account: typed.storageAccount) else {
-            throw Self.noStoredData("the request has no storage identifier; return a storageIdentifier")
+            throw Self.noStoredData("the request has no storage identifier; return one in storageIdentifier")
         }
         let entry: StorageEntry
         do {
             guard let found = try await storage.entry(for: key, after: typed.order, clock) else {
-                throw Self.noStoredData("nothing is stored")
+                throw Self.noStoredData("no response is stored; send the request")
             }
             entry = found
         } catch {
@@ -87,7 +87,7 @@ extension ServiceCore {
         switch content {
         case .live(let value):
             guard let value = value as? Request.Output else {
-                throw Self.noStoredData("the stored value is not of type \(Request.Output.self)")
+                throw Self.noStoredData("the stored value is not of type \(Request.Output.self); send the request")
             }
             return value
         case .value(let data):
@@ -122,7 +122,7 @@ extension ServiceCore {
         for endpoint in typed.endpoints {
             switch endpoint.storedData(of: request) {
             case .leaves: continue
-            case .hides: throw Self.noStoredData("the endpoint hides stored data")
+            case .hides: throw Self.noStoredData("the endpoint hides stored data; send the request")
             case .processes:
                 do {
                     let value = try await PerformingService.$core.withValue(self) {

@@ -44,7 +44,8 @@ extension WebService {
             } catch {
                 return .invalid(
                     error as? WebServiceError
-                        ?? WebServiceError(.invalidURL, "the urlBuilder failed", underlying: error))
+                        ?? WebServiceError(
+                            .invalidURL, "the urlBuilder failed; see the underlying error", underlying: error))
             }
         }
         switch core.base {

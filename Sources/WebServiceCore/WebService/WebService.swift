@@ -178,9 +178,9 @@ public final class WebService: Sendable {
         set { core.configure { $0.errorMapper = newValue } }
     }
 
-    /// The jar with the cookies that requests send and responses set. Requests whose
-    /// ``Request/Options/shouldHandleCookies`` is `false` do neither. Tasks read it when they are
-    /// resumed. Defaults to `nil`, for no cookies.
+    /// The jar of the cookies that requests send and responses set. A request whose
+    /// ``Request/Options/shouldHandleCookies`` is `false` does not use the jar. A task reads this
+    /// property when it is resumed. Defaults to `nil`: no cookies.
     public var cookieJar: CookieJar? {
         get { core.configuration.cookieJar }
         set { core.configure { $0.cookieJar = newValue } }

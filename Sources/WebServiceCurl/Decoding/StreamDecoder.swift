@@ -93,6 +93,7 @@ final class StreamDecoder<Stream: DecodingStream & ~Copyable>: ContentDecoder {
     }
 
     private static func error(_ complaint: String) -> URLError {
-        CurlError.error(.cannotDecodeContentData, "the body with the coding \(Stream.coding.rawValue) \(complaint)")
+        CurlError.error(
+            .cannotDecodeContentData, "the body with the content coding \(Stream.coding.rawValue) \(complaint)")
     }
 }

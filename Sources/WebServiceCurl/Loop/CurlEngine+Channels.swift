@@ -81,7 +81,7 @@ extension CurlEngine {
     private func channelMulti() throws -> UnsafeMutableRawPointer {
         if let multi = channels.multi { return multi }
         guard let multi = curl_multi_init() else {
-            throw WebServiceError(.curl, "libcurl could not allocate an event loop")
+            throw WebServiceError(.curl, "libcurl could not allocate memory for an event loop")
         }
         _ = ccurl_multi_set_quick_exit(multi)
         ccurl_multi_set_callbacks(

@@ -93,7 +93,7 @@ final class CurlEngine {
         }
         poller = try Poller(wakeUp: wakeUp)
         guard let share = curl_share_init(), let multi = curl_multi_init() else {
-            throw WebServiceError(.curl, "libcurl could not allocate an event loop")
+            throw WebServiceError(.curl, "libcurl could not allocate memory for an event loop")
         }
         ccurl_share_tls_sessions(share)
         self.share = share

@@ -50,7 +50,8 @@ enum CurlError {
         if detail.hasPrefix("Unsupported proxy") {
             return error(
                 code(result),
-                "the environment specifies a proxy whose scheme is not supported; change the variable or set 'proxy'")
+                "the environment specifies a proxy whose scheme is not supported; change the environment "
+                    + "variable or set 'proxy'")
         }
         let isSecret = detail.utf8.contains(UInt8(ascii: "@"))
         return error(code(result), detail.isEmpty || isSecret ? String(cString: curl_easy_strerror(result)) : detail)
@@ -102,7 +103,7 @@ enum CurlError {
         status == 407
             ? error(
                 .userAuthenticationRequired,
-                "the proxy requires a user and a password that it accepts (it refused the tunnel with status 407)")
+                "the proxy refused the tunnel with status 407; set the user and the password that the proxy requires")
             : error(.cannotConnectToHost, "the proxy refused the tunnel with status \(status)")
     }
 

@@ -81,7 +81,7 @@ extension CurlHandle {
         }
         try limitRates(configuration)
         if let url = configuration.dnsURL {
-            try check(ccurl_set_string(easy, CURLOPT_DOH_URL, url), "name lookups over HTTPS ('dnsURL')")
+            try check(ccurl_set_string(easy, CURLOPT_DOH_URL, url), "the option for dnsURL")
         }
         try setProxy(configuration.proxy)
         if let path = configuration.unixSocketPath {
@@ -102,11 +102,15 @@ extension CurlHandle {
         mustBeFreed =
             configuration.maximumBytesPerSecondReceived != nil || configuration.maximumBytesPerSecondSent != nil
         if let rate = configuration.maximumBytesPerSecondReceived.map({ max($0, Self.minimumRate) }) {
-            try check(ccurl_set_size(easy, CURLOPT_MAX_RECV_SPEED_LARGE, curl_off_t(rate)), "the rate of reception")
+            try check(
+                ccurl_set_size(easy, CURLOPT_MAX_RECV_SPEED_LARGE, curl_off_t(rate)),
+                "the option for maximumBytesPerSecondReceived")
             ccurl_set_long(easy, CURLOPT_BUFFERSIZE, max(1 << 10, min(rate / 100, 64 << 10)))
         }
         if let rate = configuration.maximumBytesPerSecondSent.map({ max($0, Self.minimumRate) }) {
-            try check(ccurl_set_size(easy, CURLOPT_MAX_SEND_SPEED_LARGE, curl_off_t(rate)), "the rate of sending")
+            try check(
+                ccurl_set_size(easy, CURLOPT_MAX_SEND_SPEED_LARGE, curl_off_t(rate)),
+                "the option for maximumBytesPerSecondSent")
             ccurl_set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, max(16 << 10, min(rate / 4, 64 << 10)))
         }
     }

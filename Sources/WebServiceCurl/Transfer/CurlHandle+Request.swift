@@ -51,7 +51,7 @@ extension CurlHandle {
         curl_slist_free_all(resolution)
         resolution = entry.flatMap { curl_slist_append(nil, $0) }
         guard entry == nil || resolution != nil else {
-            throw WebServiceError(.curl, "libcurl could not allocate the addresses of the host")
+            throw WebServiceError(.curl, "libcurl could not allocate memory for the host's addresses")
         }
         ccurl_set_list(easy, CURLOPT_RESOLVE, resolution)
     }
@@ -152,7 +152,7 @@ extension CurlHandle {
 
     private func addLine(_ line: String) throws {
         guard let longer = curl_slist_append(fields, line) else {
-            throw WebServiceError(.curl, "libcurl could not allocate the header fields")
+            throw WebServiceError(.curl, "libcurl could not allocate memory for the header fields")
         }
         fields = longer
     }

@@ -53,7 +53,7 @@ final class CurlHandle {
     ///   the configuration.
     init(_ engine: CurlEngine, share: UnsafeMutableRawPointer, rules index: Int) throws {
         guard let easy = curl_easy_init() else {
-            throw WebServiceError(.curl, "libcurl could not allocate a handle")
+            throw WebServiceError(.curl, "libcurl could not allocate memory for a handle")
         }
         self.easy = easy
         self.engine = engine
@@ -152,7 +152,8 @@ final class CurlHandle {
             }
             guard head.isComplete else {
                 return .failure(
-                    CurlError.error(.networkConnectionLost, "the connection was closed within the head"))
+                    CurlError.error(
+                        .networkConnectionLost, "the connection was closed before the response head was complete"))
             }
             return .success(head.trailers)
         }
@@ -161,7 +162,7 @@ final class CurlHandle {
         case CURLE_OPERATION_TIMEDOUT:
             return .failure(
                 CurlError.error(
-                    .cannotConnectToHost, "the connection was not established in time: \(detail)"))
+                    .cannotConnectToHost, "the connection was not established within connectTimeout: \(detail)"))
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
             // Before the tunnel, the key is that of the proxy, if it has pins.
             let proxyPins = tunnelStatus == 0 ? engine.configuration.proxyTLS?.pinnedPublicKeys ?? [] : []

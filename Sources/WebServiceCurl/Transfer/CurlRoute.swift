@@ -32,7 +32,7 @@ extension CurlSession.Configuration {
             guard let url = URL(string: request.url) else { throw URLError(.badURL) }
             let proxy = try await select(url)
             if case .perRequest = proxy {
-                throw WebServiceError(.curl, "the closure of 'perRequest' returned 'perRequest'; return another case")
+                throw WebServiceError(.curl, "the closure of perRequest returned perRequest; return another case")
             }
             if proxy.scheme == "https", !CurlSession.Proxy.supportsHTTPS {
                 throw WebServiceError(.curl, "this build of libcurl does not support https proxies; use an http proxy")
@@ -45,7 +45,7 @@ extension CurlSession.Configuration {
             origin.host.first != "[", !Self.isAddress(origin.host),
             let addresses = try await resolver(origin.host, origin.port)
         {
-            route.resolution = try Self.resolution(of: name, addresses, "the addresses that 'resolver' returned")
+            route.resolution = try Self.resolution(of: name, addresses, "the result of 'resolver'")
         }
         return route
     }

@@ -35,7 +35,7 @@ final class CurlTransfer: StreamTask {
             let request = try EncodedRequest.encoding(request)
             guard !request.hasBodyStream else {
                 throw WebServiceError(
-                    .encoding, "CurlSession does not support body streams; pass the body as bytes",
+                    .encoding, "CurlSession does not support an httpBodyStream; use a Request.Body",
                     request: request.source)
             }
             return request

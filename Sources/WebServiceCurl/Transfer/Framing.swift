@@ -80,7 +80,7 @@ struct Framing {
         var fields = Framing()
         if !isFirst { fields.lastFramesBody = false }
         fields.observe(line)
-        if fields.lastFramesBody == true { return "a trailer field frames the body" }
+        if fields.lastFramesBody == true { return "a framing field is not allowed in a trailer" }
         return line.contains(0) ? "a line contains NUL" : fields.violation
     }
 
@@ -125,7 +125,7 @@ struct Framing {
         if memchr(start, 0, line.count) != nil { violation = "a line contains NUL" }
         guard let found = memchr(start, 0x0D, line.count) else { return }
         if start.distance(to: UnsafeRawPointer(found)) != line.count - 2 || line.last != 0x0A {
-            violation = "a line contains a CR"
+            violation = "a line contains a CR before its end"
         }
     }
 

@@ -88,7 +88,8 @@ struct IncomingHead: ~Copyable {
         }
         // With libcurl 8.23, a connection that is closed before the last line feed ends the header.
         guard line.last == 0x0A else {
-            throw CurlError.error(.networkConnectionLost, "the connection was closed within the head")
+            throw CurlError.error(
+                .networkConnectionLost, "the connection was closed before the response head was complete")
         }
         guard head == nil else { return try receive(trailerLine: line) }
         let isFirst = lines.isEmpty

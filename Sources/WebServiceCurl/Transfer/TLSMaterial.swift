@@ -36,7 +36,7 @@ struct TLSMaterial: Sendable {
             do { bytes = try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
                 let isMissing = (error as? CocoaError)?.code == .fileReadNoSuchFile
                 throw WebServiceError(
-                    .curl, "\(name) \(isMissing ? "does not exist" : "cannot be read; check its permissions")")
+                    .curl, "\(name) \(isMissing ? "does not exist" : "could not be read; check its permissions")")
             }
         case .data(let data):
             name = "the data of \(purpose)"
@@ -72,7 +72,9 @@ struct TLSMaterial: Sendable {
             repeat {
                 guard let element = CertificateKey.element(of: &rest)?.bytes,
                     CertificateKey.publicKey(of: [UInt8](element)) != nil
-                else { throw WebServiceError(.curl, "\(name) is not a certificate in DER; pass PEM or DER") }
+                else {
+                    throw WebServiceError(.curl, "\(name) is not a DER certificate; pass a certificate in PEM or DER")
+                }
                 text += PEM.encoding(Data(element))
             } while !rest.isEmpty
             return text
@@ -84,7 +86,7 @@ struct TLSMaterial: Sendable {
     private func checkCertificates(in blocks: [PEM.Block]) throws(WebServiceError) {
         let certificates = blocks.filter { $0.label.hasSuffix("CERTIFICATE") }
         guard !certificates.isEmpty else {
-            throw WebServiceError(.curl, "\(name) contains no certificate; pass a file with certificates")
+            throw WebServiceError(.curl, "\(name) contains no certificate; pass at least one")
         }
         for (index, block) in certificates.enumerated() {
             guard let bytes = block.bytes, CertificateKey.publicKey(of: [UInt8](bytes)) != nil else {
@@ -104,7 +106,7 @@ struct TLSMaterial: Sendable {
         case .pem: try checkCertificates(in: PEM.blocks(of: bytes))
         case .der:
             guard CertificateKey.publicKey(of: [UInt8](bytes)) != nil else {
-                throw WebServiceError(.curl, "\(name) is not a certificate in DER; pass PEM or DER")
+                throw WebServiceError(.curl, "\(name) is not a DER certificate; pass a certificate in PEM or DER")
             }
         case .pkcs12: return try checkPassword(password)
         }
@@ -123,32 +125,33 @@ struct TLSMaterial: Sendable {
         case .pem:
             guard let key = PEM.blocks(of: bytes).first(where: { $0.label.hasSuffix("PRIVATE KEY") }) else {
                 throw WebServiceError(
-                    .curl, "\(name) contains no private key; pass one in PEM as 'keyFile' or 'key'")
+                    .curl, "\(name) contains no private key; pass the private key as keyFile or 'key'")
             }
             isEncrypted = key.isEncrypted
         case .der:
             guard CertificateKey.publicKey(of: [UInt8](bytes)) == nil else {
                 throw WebServiceError(
-                    .curl, "\(name) contains a certificate, but no private key; pass the key as 'keyFile' or 'key'")
+                    .curl,
+                    "\(name) contains a certificate, but no private key; pass the private key as keyFile or 'key'")
             }
         case .pkcs12:
             throw WebServiceError(
                 .curl, "\(name) is in PKCS #12; pass it as the certificate, and do not set the key separately")
         }
         guard !isEncrypted || password != nil else {
-            throw WebServiceError(.curl, "the private key in \(name) is encrypted; set 'keyPassword'")
+            throw WebServiceError(.curl, "the private key in \(name) is encrypted; set keyPassword")
         }
     }
 
     private func checkPassword(_ password: String?) throws(WebServiceError) {
         switch PKCS12.check(bytes, password: password) {
         case .valid, .unknown: return
-        case .damaged: throw WebServiceError(.curl, "\(name) is damaged PKCS #12; export it again")
+        case .damaged: throw WebServiceError(.curl, "\(name) is in PKCS #12, but damaged; export it again")
         case .wrongPassword:
             let advice =
                 password == nil
-                ? "is encrypted; set 'keyPassword'"
-                : "has a password other than 'keyPassword'; correct it"
+                ? "is encrypted; set keyPassword"
+                : "has another password; correct keyPassword"
             throw WebServiceError(.curl, "\(name) \(advice)")
         }
     }

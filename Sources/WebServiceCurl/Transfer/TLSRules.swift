@@ -62,7 +62,7 @@ struct TLSRules: Sendable {
         if store.hasCompleteDirectory { return .data(certificates, usesSystemDirectory: true) }
         guard let file = store.file, let system = FileManager.default.contents(atPath: file) else {
             throw WebServiceError(
-                .curl, "the system's certificates were not found; set 'includesSystemCertificates' to false")
+                .curl, "the system's certificates were not found; set includesSystemCertificates to false")
         }
         return .data(certificates + system, usesSystemDirectory: store.needsDirectory)
     }
@@ -104,11 +104,11 @@ struct HostRules: Sendable {
                 !isDomain || Self.isDomain(host)
             else {
                 throw WebServiceError(
-                    .curl, "a key of 'hostTLS' is not a host name; use 'api.example.com' or '*.example.com'")
+                    .curl, "a key of hostTLS is not a host name; use the form 'api.example.com' or '*.example.com'")
             }
             guard (isDomain ? domains["." + host] : hosts[host]) == nil else {
                 throw WebServiceError(
-                    .curl, "'hostTLS' has several values for \(isDomain ? "*." : "")\(host); remove all but one")
+                    .curl, "hostTLS has several values for \(isDomain ? "*." : "")\(host); remove all but one")
             }
             if isDomain { domains["." + host] = all.count } else { hosts[host] = all.count }
             all.append(try TLSRules(tls))

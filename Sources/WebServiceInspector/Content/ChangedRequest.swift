@@ -55,7 +55,7 @@ struct ChangedRequest: Decodable {
     /// Returns the whole body of a request that was sent.
     private static func body(of sent: RecordedAttempt) throws -> Data {
         guard let body = sent.body, body.data.count == body.size else {
-            throw error("the body is not retained completely; enter a body")
+            throw error("the inspector has not retained the whole body; enter a body")
         }
         return body.data
     }

@@ -77,9 +77,9 @@ struct ShownBody: Encodable {
         self.init(response.body, response.head.headers, redaction, showsBinary: showsBinary)
         let remark =
             if response.isStreamed, response.body.size == 0 {
-                "The body is streamed, and its reader has taken no bytes yet, or it is not received yet."
+                "No bytes of the streamed body have been received and read yet."
             } else if response.isStreamed {
-                "The first \(response.body.data.count) bytes of a streamed body, as far as its reader took them."
+                "The first \(response.body.data.count) bytes that were read from the streamed body."
             } else if failed {
                 "The body is incomplete: \(response.body.size) bytes were received before the error."
             } else {

@@ -107,7 +107,7 @@ struct Cassette: Codable, Sendable {
         let data: Data
         do { data = try Data(contentsOf: file) } catch {
             throw WebServiceError(
-                .cassette, "the cassette \(name) cannot be read; check its path and permissions", underlying: error)
+                .cassette, "the cassette \(name) could not be read; check its path and permissions", underlying: error)
         }
         do {
             // The version is decoded first, because a newer version can have a different structure.
@@ -123,13 +123,13 @@ struct Cassette: Codable, Sendable {
             throw error
         } catch {
             throw WebServiceError(
-                .cassette, "the cassette \(name) is damaged; record it again: \(error)", underlying: error)
+                .cassette, "the cassette \(name) is damaged and must be recorded again: \(error)", underlying: error)
         }
         for (place, exchange) in exchanges.enumerated() where !exchange.isValid {
             throw WebServiceError(
                 .cassette,
                 "the cassette \(name) is damaged, because exchange \(place + 1) has no valid request and response; "
-                    + "record it again")
+                    + "record the cassette again")
         }
     }
 
@@ -149,7 +149,7 @@ struct Cassette: Codable, Sendable {
         let folder = file.deletingLastPathComponent()
         do { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) } catch {
             throw WebServiceError(
-                .cassette, "the folder \(folder.path) of the cassette \(name) cannot be created; create it first",
+                .cassette, "the folder \(folder.path) of the cassette \(name) could not be created; create it first",
                 underlying: error)
         }
         let lock = open(folder.path, O_RDONLY | O_CLOEXEC)
@@ -169,7 +169,7 @@ struct Cassette: Codable, Sendable {
             return data
         } catch {
             throw WebServiceError(
-                .cassette, "the cassette \(name) cannot be written; see the underlying error", underlying: error)
+                .cassette, "the cassette \(name) could not be written; see the underlying error", underlying: error)
         }
     }
 

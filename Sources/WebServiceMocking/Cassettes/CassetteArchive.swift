@@ -75,11 +75,11 @@ struct CassetteArchive: Decodable {
             throw error
         } catch {
             throw WebServiceError(
-                .cassette, "the archive \(name) cannot be read; check its path and permissions", underlying: error)
+                .cassette, "the archive \(name) could not be read; check its path and permissions", underlying: error)
         }
         do { self = try JSON.decode(CassetteArchive.self, from: data) } catch {
             throw WebServiceError(
-                .cassette, "the archive \(name) is damaged; export it again: \(error)", underlying: error)
+                .cassette, "the archive \(name) is damaged and must be exported again: \(error)", underlying: error)
         }
     }
 }
@@ -105,7 +105,7 @@ extension CassetteArchive.Entry {
         guard let content = request.postData else { return Data() }
         if content.text?.isEmpty ?? true, let parameters = content.params, !parameters.isEmpty {
             guard MediaType.essence(content.mimeType ?? "") == "application/x-www-form-urlencoded" else {
-                throw .init("has no text of its request body")
+                throw .init("has no text for its request body")
             }
             return Data(parameters.map { "\($0.name)=\($0.value ?? "")" }.joined(separator: "&").utf8)
         }
@@ -128,7 +128,7 @@ extension CassetteArchive.Entry {
         guard let head = message.head(url: url) else { throw .init("has an invalid status or header field") }
         let size = response.content?.size ?? 0
         guard size <= 0 || response.content?.text != nil else {
-            throw .init("has no content of its response; export the archive with content, or exclude it")
+            throw .init("has no content for its response; export the archive with content, or exclude the entry")
         }
         return .init(head: head, length: Int64(body.count), body: body)
     }

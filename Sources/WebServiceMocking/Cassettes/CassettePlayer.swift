@@ -83,13 +83,15 @@ final class CassettePlayer: Sendable {
         let next = order == .inOrder ? used.count : nil
         if next == nil, !matching.isEmpty {
             let count = matching.count == 1 ? "the only exchange" : "all \(matching.count) exchanges"
-            return "\(count) of \(name) for \(request.summary) \(matching.count == 1 ? "was" : "were") replayed already"
+            return "\(count) of \(name) for \(request.summary) \(matching.count == 1 ? "was" : "were") already replayed"
                 + "; record the cassette again or pass repeats: true"
         }
         let differences = requests.map { $0.differences(from: request) }
         let nearest = next ?? differences.indices.min { differences[$0].count < differences[$1].count }
         guard let nearest, requests.indices.contains(nearest) else {
-            return "no exchange of \(name) is left for \(request.summary); it has \(requests.count)"
+            return
+                "no exchange of \(name) is left for \(request.summary); the number of recorded exchanges is "
+                + "\(requests.count)"
         }
         let lines = differences[nearest].isEmpty ? ["a custom criterion is not met"] : differences[nearest]
         let what = next == nil ? "the nearest of \(requests.count) is" : "the next of \(requests.count) is"

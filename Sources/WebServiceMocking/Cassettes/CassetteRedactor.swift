@@ -95,7 +95,7 @@ final class CassetteRedactor: Sendable {
             throw WebServiceError(
                 .cassetteSecret,
                 "the cassette is not written: \(place) has \(kind), and secrets in it cannot be recognized; "
-                    + "pass recordsUnsearchedBodies: true to record it as it is")
+                    + "pass recordsUnsearchedBodies: true to record it unchanged")
         }
         guard !values.isEmpty else { return body }
         return String(validating: body, as: UTF8.self).map { Data(replacingValues(in: $0).utf8) } ?? body

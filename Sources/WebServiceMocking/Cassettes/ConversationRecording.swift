@@ -162,13 +162,19 @@ extension ConversationRecording.State {
             messages.append(.init(isReceived: isReceived, content: .close(closure)))
         case .failed(.frameTooLarge), .failed(.messageTooLarge): byteCount = .max
         case .failed(let violation):
-            problem = "has a \(isReceived ? "server" : "client") that violates the WebSocket protocol: \(violation)"
+            problem =
+                "contains a violation of the WebSocket protocol by the \(isReceived ? "server" : "client"): "
+                + "\(violation)"
         }
         let limits = (
             messages: ConversationRecording.maximumMessageCount, bytes: ConversationRecording.maximumByteCount
         )
-        if messages.count > limits.messages { problem = "has a conversation of more than \(limits.messages) messages" }
-        if byteCount > limits.bytes { problem = "has a conversation of more than \(limits.bytes) bytes" }
+        if messages.count > limits.messages {
+            problem = "has a conversation of more than \(limits.messages) messages; close the connection earlier"
+        }
+        if byteCount > limits.bytes {
+            problem = "has a conversation of more than \(limits.bytes) bytes; close the connection earlier"
+        }
         if problem != nil { messages = [] }
     }
 

@@ -71,7 +71,7 @@ public final class MockEndpoint: ServiceEndpoint {
         guard let helper = try await helper(for: mock) as? Mock.MockHelper else {
             throw WebServiceError(
                 .unexpectedOutput,
-                "the mock helper with this identifier is not a \(Mock.MockHelper.self); use another identifier")
+                "the mock helper of \(Mock.self) is not a \(Mock.MockHelper.self); return another mockHelperIdentifier")
         }
         return MockOutput(value: try mock.mockOutput(helper: helper))
     }
@@ -110,7 +110,8 @@ struct MockOutput: RawDataSource {
     static func value(of rawData: any RawDataSource) throws -> any Sendable {
         guard let output = rawData as? MockOutput else {
             throw WebServiceError(
-                .noEndpoint, "a mock endpoint processes only the output of mocks; add an HTTPEndpoint for other data")
+                .noEndpoint,
+                "a mock endpoint processes only the output of its own mocks; add an HTTPEndpoint for other data")
         }
         return output.value
     }

@@ -25,7 +25,7 @@ final class TLSContext: Sendable {
     ) throws {
         guard let library, let method = library.serverMethod(), let context = library.makeContext(method) else {
             throw WebServiceError(
-                .tlsUnavailable, "the library libssl of OpenSSL cannot be loaded; install OpenSSL 1.1.1 or 3")
+                .tlsUnavailable, "the library libssl of OpenSSL could not be loaded; install OpenSSL 1.1.1 or 3")
         }
         let pem: CInt = 1
         guard library.useCertificate(context, certificate) == 1, library.useKey(context, key, pem) == 1 else {
@@ -37,7 +37,7 @@ final class TLSContext: Sendable {
             library.releaseContext(context)
             throw WebServiceError(
                 .tlsUnavailable,
-                "OpenSSL found no certificate in the file of clientCA; pass a PEM file of certificates")
+                "OpenSSL found no certificate in the file clientCA; pass a PEM file that contains certificates")
         }
         self.library = library
         self.context = context

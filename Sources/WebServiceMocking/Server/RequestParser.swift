@@ -182,7 +182,7 @@ struct RequestParser {
         let end = buffer[max(scanned, position)...].firstIndex(of: UInt8(ascii: "\n"))
         scanned = end.map { $0 + 1 } ?? buffer.count
         guard scanned - position <= limit else {
-            throw RequestHead.Violation(status: status, reason: "a line or a section is too long")
+            throw RequestHead.Violation(status: status, reason: "a line, the header or the trailer is too long")
         }
         guard let end else { return nil }
         guard end > position, buffer[end - 1] == UInt8(ascii: "\r") else {

@@ -16,7 +16,8 @@ final class ServerCertificate: Sendable {
     /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
     init(commands: [String] = ServerCertificate.commands) throws {
         guard let command = commands.first(where: FileManager.default.isExecutableFile) else {
-            throw WebServiceError(.tlsUnavailable, "the command openssl is not installed; install OpenSSL")
+            throw WebServiceError(
+                .tlsUnavailable, "the openssl command was not found; install OpenSSL, or use a server without TLS")
         }
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("mock-server-\(UUID().uuidString)")
         do {

@@ -28,7 +28,8 @@ extension JSONValue {
             self = try JSON.decode(JSONValue.self, from: JSONEncoder().encode(value))
         } else {
             throw WebServiceError(
-                .encoding, "a value of the type \(type(of: value)) is not JSON; conform the type to Encodable")
+                .encoding, "a value of type \(type(of: value)) cannot be encoded as JSON; conform the type to Encodable"
+            )
         }
     }
 }

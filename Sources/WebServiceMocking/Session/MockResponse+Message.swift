@@ -133,10 +133,10 @@ extension MockResponse {
 
     private func head(_ fields: [Headers.Field]) throws -> Data {
         guard (100...999).contains(statusCode) else {
-            throw unwritable("the status code \(statusCode) does not have three digits")
+            throw unwritable("the status code \(statusCode) is not between 100 and 999; pass another status code")
         }
         guard ASCII.isVisible(version.utf8), !version.isEmpty else {
-            throw unwritable("the HTTP version is empty or contains a space or a control character")
+            throw unwritable("the HTTP version is empty or contains a space or a control character; pass HTTP/1.1")
         }
         let reason = Self.reasons[statusCode] ?? "Status \(statusCode)"
         return Data("\(version) \(statusCode) \(reason)\r\n\(try lines(fields))\r\n".utf8)

@@ -24,7 +24,7 @@ extension RequestMatcher {
         RequestMatcher("not \(matcher)") {
             matcher.match($0) == nil ? [:] : nil
         } mismatches: {
-            matcher.match($0) == nil ? [] : ["expected a request without: \(matcher)"]
+            matcher.match($0) == nil ? [] : ["expected a request that does not match: \(matcher)"]
         }
     }
 

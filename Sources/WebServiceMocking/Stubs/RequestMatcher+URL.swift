@@ -31,7 +31,7 @@ extension RequestMatcher {
         let query = target.firstIndex(of: "?").map { target[target.index(after: $0)...] } ?? ""
         let items = ReceivedRequest.Item.decode(query.utf8).map { RequestMatcher.query($0.name, $0.value) }
         guard let expected = Origin(url) else {
-            let problem = "URL: \(path) is the path of a text that is not an absolute http or https URL"
+            let problem = "URL: the expected URL, whose path is \(path), is not an absolute http or https URL"
             return RequestMatcher("URL \(path)", holds: { _ in false }, explain: { _ in problem })
         }
         let origin = RequestMatcher("\(expected)") {

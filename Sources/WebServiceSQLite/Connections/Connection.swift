@@ -103,7 +103,7 @@ final class Connection: @unchecked Sendable {
         let database = try Database(path: path)
         // Checked before the first read; a read-only format of the file is detected later.
         guard !database.isReadOnly else {
-            throw SQLiteError(SQLITE_READONLY, "the file cannot be opened for writing; check its permissions")
+            throw SQLiteError(SQLITE_READONLY, "the file could not be opened for writing; check its permissions")
         }
         // The contents of a damaged or foreign schema are not executed.
         csqlite_configure(database.handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
@@ -139,7 +139,9 @@ final class Connection: @unchecked Sendable {
         let schema = try database.prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         let (number, sql) = (try version.rows { $0.integer(0) }, try schema.rows { $0.text(0) })
         if number == [0], sql.isEmpty { return true }
-        guard number == [Self.version], sql == [table] else { throw SQLiteError(SQLITE_NOTADB, "unknown schema") }
+        guard number == [Self.version], sql == [table] else {
+            throw SQLiteError(SQLITE_NOTADB, "the schema of the database is unknown")
+        }
         return false
     }
 }

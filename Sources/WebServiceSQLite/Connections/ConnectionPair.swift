@@ -59,7 +59,8 @@ final class ConnectionPair: Sendable {
                 } catch let error as SQLiteError {
                     let code: WebServiceError.Code = error.isTooBig ? .entryTooLarge : .storage
                     continuation.resume(
-                        throwing: WebServiceError(code, "could not \(name): \(error.message)", underlying: error))
+                        throwing: WebServiceError(
+                            code, "the database could not \(name): \(error.message)", underlying: error))
                 } catch let failure as SystemFailure {
                     continuation.resume(throwing: failure.error(.storage, "the database could not be opened"))
                 } catch {

@@ -54,7 +54,7 @@ struct DatabaseFiles: Sendable {
         defer { close(descriptor) }
         let isTaken =
             try system("flock") { flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno == EWOULDBLOCK ? 1 : -1 } == 1
-        guard !isTaken else { throw SQLiteError(SQLITE_BUSY, "another connection is opening the database") }
+        guard !isTaken else { throw SQLiteError(SQLITE_BUSY, "another connection is opening the database; try again") }
         return try body()
     }
 

@@ -314,7 +314,7 @@ package final class WebSocketChannel: Sendable {
             return (false, state.startSending(), true)
         }
         if isDead {
-            let message = "the peer did not respond to a ping within the interval of the pings"
+            let message = "the peer did not respond to a ping within pingInterval"
             return connectionDidEnd(URLError(.timedOut, userInfo: [NSLocalizedDescriptionKey: message]))
         }
         if starts { startSending() }

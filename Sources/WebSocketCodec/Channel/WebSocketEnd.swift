@@ -37,7 +37,8 @@ package enum WebSocketEnd {
     ///   does not contain it.
     private static func closed(by closure: WebSocketClosure?) -> WebServiceError {
         let code = closure.map { " with the code \($0.code.rawValue)" } ?? ""
-        return WebServiceError(closedCode, "the peer has closed the connection\(code)", underlying: closure)
+        return WebServiceError(
+            closedCode, "the peer has closed the connection\(code); open another one", underlying: closure)
     }
 }
 
@@ -47,8 +48,10 @@ extension WebSocketViolation {
         switch self {
         case .missingClose:
             URLError(.networkConnectionLost, userInfo: [NSLocalizedDescriptionKey: description])
-        case .frameTooLarge, .messageTooLarge, .tooManyFragments:
-            WebServiceError(.elementTooLarge, "\(self); raise it in the options of the connection", underlying: self)
+        case .frameTooLarge, .messageTooLarge:
+            WebServiceError(.elementTooLarge, "\(self); increase maximumMessageBytes", underlying: self)
+        case .tooManyFragments:
+            WebServiceError(.elementTooLarge, "\(self); increase maximumFragmentCount", underlying: self)
         default:
             WebServiceError(
                 WebSocketEnd.violationCode, "the peer has violated the WebSocket protocol: \(self)", underlying: self)

@@ -49,11 +49,11 @@ package enum WebSocketViolation: Error, Sendable, Hashable, CaseIterable {
 extension WebSocketViolation: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .reservedBit: "a frame has a reserved bit that no extension defines"
+        case .reservedBit: "a frame sets a reserved bit that no extension defines"
         case .reservedOpcode: "a frame has a reserved opcode"
         case .maskedFrame: "a frame of the server is masked"
         case .unmaskedFrame: "a frame of the client is not masked"
-        case .nonMinimalLength: "the length of a frame has more bytes than necessary"
+        case .nonMinimalLength: "the length of a frame is encoded in more bytes than necessary"
         case .invalidLength: "the length of a frame has more than 63 bits"
         case .fragmentedControlFrame: "a control frame is fragmented"
         case .longControlFrame: "a control frame has more than 125 bytes"
@@ -68,7 +68,7 @@ extension WebSocketViolation: CustomStringConvertible {
         case .frameTooLarge: "a frame is larger than the limit"
         case .messageTooLarge: "a message is larger than the limit"
         case .tooManyFragments: "a message has more fragments than the limit"
-        case .outOfMemory: "a message cannot be decompressed, because zlib cannot allocate memory"
+        case .outOfMemory: "a message cannot be decompressed, because zlib could not allocate memory"
         }
     }
 }

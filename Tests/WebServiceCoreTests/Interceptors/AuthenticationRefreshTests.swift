@@ -74,7 +74,7 @@ struct AuthenticationRefreshTests {
         ]
         let error = await #expect(throws: WebServiceError.self) { try await service.GET("/x").data().value }
         #expect(error?.code == .authenticationFailed)
-        #expect(error?.message == "the credentials could not be refreshed" + reason)
+        #expect(error?.message == "the credential could not be refreshed\(reason); see the underlying error")
         #expect(error.map { !"\($0)".contains("canary") } == true)
     }
 

@@ -77,7 +77,7 @@ import Testing
         #expect(error?.code == .elementTooLarge)
         #expect(
             error?.message
-                == "a line of the response body is larger than 1048576 bytes; increase the maximum or read the bytes")
+                == "a line of the response body is larger than 1048576 bytes; increase maximumLength or read the bytes")
         #expect(appended == 1 << 20 + chunk.count)
         #expect(parser.parse([]).error?.code == .elementTooLarge)
     }

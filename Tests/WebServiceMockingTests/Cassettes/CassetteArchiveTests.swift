@@ -95,8 +95,8 @@ import WebServiceMocking
         let error = #expect(throws: WebServiceError.self) { try convert() }
         #expect(error?.code == .cassette)
         #expect(
-            error?.message == "entry 2 of the archive brewers.har has no content of its response; export the archive "
-                + "with content, or exclude it")
+            error?.message == "entry 2 of the archive brewers.har has no content for its response; export the archive "
+                + "with content, or exclude the entry")
         #expect(try await service(convert(count: 1) { $0.path.hasPrefix("/v1/") }).GET("/a").string().value == "ale")
     }
 

@@ -151,6 +151,6 @@ import WebServiceDownloads
         let cassette = try CassetteSession(file: place, mode: .record, session: mock)
         let error = #expect(throws: WebServiceError.self) { try cassette.finish() }
         #expect(error?.code == .cassette)
-        #expect(error?.message.contains("file/below of the cassette a.json cannot be created") == true)
+        #expect(error?.message.contains("file/below of the cassette a.json could not be created") == true)
     }
 }

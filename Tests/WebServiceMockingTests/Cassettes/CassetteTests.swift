@@ -144,7 +144,7 @@ import WebServiceCore
         }
         #expect(error?.code == .cassetteMismatch)
         #expect(
-            error?.message == "all 2 exchanges of brewers.json for GET https://h/v1/b were replayed already; "
+            error?.message == "all 2 exchanges of brewers.json for GET https://h/v1/b were already replayed; "
                 + "record the cassette again or pass repeats: true")
     }
 
@@ -160,7 +160,9 @@ import WebServiceCore
         #expect(try await service.GET("/a").string().value == "/v1/a")
         #expect(try await service.GET("/b").string().value == "/v1/b")
         let late = await #expect(throws: WebServiceError.self) { try await service.GET("/b").string().value }
-        #expect(late?.message == "no exchange of brewers.json is left for GET https://h/v1/b; it has 2")
+        #expect(
+            late?.message == "no exchange of brewers.json is left for GET https://h/v1/b; the number of recorded "
+                + "exchanges is 2")
     }
 
     @Test("A mismatch names the nearest exchange and the differences of each part")

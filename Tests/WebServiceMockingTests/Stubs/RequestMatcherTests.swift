@@ -62,7 +62,7 @@ import WebServiceMocking
             ),
             (.form(["name": "ale"]), "form field name: expected ale, received none"),
             (.where("a short body") { $0.body.count < 10 }, "condition not met: a short body"),
-            (!.method(.POST), "expected a request without: POST"),
+            (!.method(.POST), "expected a request that does not match: POST"),
             (
                 .method(.GET) || .path("/pubs"),
                 "method: expected GET, received POST, or path: expected /pubs, received /users"

@@ -54,7 +54,7 @@ import WebServiceMocking
             ])
         #expect(
             RequestMatcher.url("/users").mismatches(in: request)
-                == ["URL: /users is the path of a text that is not an absolute http or https URL"])
+                == ["URL: the expected URL, whose path is /users, is not an absolute http or https URL"])
         #expect("\(RequestMatcher.url("https://b.test/pubs/{id}"))" == "https://b.test/pubs/{id}")
     }
 

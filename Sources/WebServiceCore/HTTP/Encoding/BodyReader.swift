@@ -130,7 +130,7 @@ extension BodySource.File {
         let path = url.path
         guard url.isFileURL, path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
             throw WebServiceError(
-                .encoding, "\(owner) has a file whose URL is not a file URL; use URL(fileURLWithPath:)")
+                .encoding, "\(owner) has a URL that is not a file URL; use URL(fileURLWithPath:)")
         }
         let status: FileStatus
         let unannounced: Data
@@ -145,7 +145,9 @@ extension BodySource.File {
         // regular file of size 0.
         guard status.isRegular, unannounced.isEmpty else {
             let kind = status.isFolder ? "a folder" : "not a regular file"
-            throw WebServiceError(.encoding, "the file '\(path.escapingControls)' of \(owner) is \(kind)")
+            throw WebServiceError(
+                .encoding,
+                "the file '\(path.escapingControls)' of \(owner) is \(kind); pass a regular file or a stream")
         }
         self.init(path: path, owner: owner, status: status)
     }
@@ -156,7 +158,7 @@ extension BodySource.File {
     }
 
     fileprivate static func unreadable(_ owner: String, _ path: String, _ failure: SystemFailure) -> WebServiceError {
-        failure.error(.encoding, "the file '\(path.escapingControls)' of \(owner) cannot be read")
+        failure.error(.encoding, "the file '\(path.escapingControls)' of \(owner) could not be read")
     }
 }
 

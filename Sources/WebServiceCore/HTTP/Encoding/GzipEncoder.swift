@@ -33,7 +33,8 @@ package final class GzipEncoder {
             zlib.begin(stream, Self.defaultLevel, Self.deflated, isDeflate ? Self.zlib : Self.gzip, 8, 0, "1.2.3", size)
                 == 0
         else {
-            throw WebServiceError(.encoding, "zlib cannot allocate memory to compress the body; send it uncompressed")
+            throw WebServiceError(
+                .encoding, "zlib could not allocate memory to compress the body; send it uncompressed")
         }
     }
 

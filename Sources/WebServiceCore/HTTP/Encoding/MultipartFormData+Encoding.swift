@@ -82,7 +82,7 @@ extension MultipartFormData.Part {
         bytes += "\"\r\n".utf8
         if let contentType {
             guard Self.isMediaType(contentType) else {
-                throw failure("has a content type that is not a media type (RFC 9110, section 8.3.1)")
+                throw failure("has a content type that is not a media type; use a value such as image/png")
             }
             bytes += "Content-Type: ".utf8
             bytes += contentType.utf8
@@ -90,10 +90,11 @@ extension MultipartFormData.Part {
         }
         for field in headers {
             guard ASCII.isToken(field.name.utf8), !Self.isOurs(field.name) else {
-                throw failure("has a header field with an invalid name or a name that is reserved for the library")
+                throw failure("has a header field whose name is invalid or reserved; remove the field")
             }
             guard ASCII.isFieldValue(field.value.utf8) else {
-                throw failure("has a header field whose value contains a line break or another control character")
+                throw failure(
+                    "has a header field whose value contains a line break or another control character; remove it")
             }
             bytes += "\(field.name): \(field.value)\r\n".utf8
         }
@@ -105,7 +106,7 @@ extension MultipartFormData.Part {
     private func append(_ name: String, _ what: StaticString, to bytes: inout [UInt8]) throws(WebServiceError) {
         for byte in name.utf8 {
             switch byte {
-            case 0: throw failure("has a \(what) that contains NUL")
+            case 0: throw failure("has a \(what) that contains NUL; remove it")
             case UInt8(ascii: "\""): bytes += "%22".utf8
             case UInt8(ascii: "\r"): bytes += "%0D".utf8
             case UInt8(ascii: "\n"): bytes += "%0A".utf8

@@ -151,7 +151,7 @@ extension Request: URLRequestEncodable {
         if let given = headers[.contentType], !given.contains(form.boundary) {
             throw WebServiceError(
                 .encoding,
-                "the header 'Content-Type' does not contain the boundary of the multipart body; remove the header")
+                "the header field 'Content-Type' does not contain the boundary of the multipart body; remove the field")
         }
         return try form.encoded()
     }
@@ -192,12 +192,12 @@ extension Request {
             guard ASCII.isToken(field.name.utf8) else {
                 throw WebServiceError(
                     .invalidHeader,
-                    "the header name '\(Self.printable(field.name))' contains a character that is not allowed "
-                        + "(RFC 9110, section 5.6.2); remove it")
+                    "the header field name '\(Self.printable(field.name))' must be a token of letters, digits and "
+                        + "!#$%&'*+-.^_`|~")
             }
             if Self.isFraming(field.name) {
                 throw WebServiceError(
-                    .invalidHeader, "the header '\(field.name)' is reserved for the transport and cannot be set")
+                    .invalidHeader, "the header field '\(field.name)' is reserved for the transport; remove it")
             }
             try Self.check(field.value, of: field.name)
             needsTrimming = needsTrimming || ASCII.trimmed(field.value.utf8).count < field.value.utf8.count
@@ -213,12 +213,12 @@ extension Request {
         guard value.utf8.count <= maximumHeaderValueLength else {
             throw WebServiceError(
                 .invalidHeader,
-                "the value of the header '\(name)' is longer than \(maximumHeaderValueLength) bytes; shorten it")
+                "the value of the header field '\(name)' is longer than \(maximumHeaderValueLength) bytes; shorten it")
         }
         guard ASCII.isFieldValue(value.utf8) else {
             throw WebServiceError(
                 .invalidHeader,
-                "the value of the header '\(name)' contains a line break or another control character; remove it")
+                "the value of the header field '\(name)' contains a line break or another control character; remove it")
         }
     }
 

@@ -22,7 +22,7 @@ extension StreamedBody {
             try file.descriptor.append(pending)
             return try TemporaryFile.mapping(file, count: file.descriptor.status().size)
         } catch let failure as SystemFailure {
-            throw failure.error(.encoding, "the body cannot be written to a temporary file")
+            throw failure.error(.encoding, "the body could not be written to a temporary file")
         }
     }
 }

@@ -34,9 +34,10 @@ enum TemporaryFile {
             }
             return try mapping(file, count: body.count)
         } catch {
-            let complaint = "the body cannot be written to a temporary file; see the underlying error"
+            let complaint = "the body could not be written to a temporary file"
             if let failure = error as? SystemFailure { throw failure.error(.encoding, complaint) }
-            throw error as? WebServiceError ?? WebServiceError(.encoding, complaint, underlying: error)
+            throw error as? WebServiceError
+                ?? WebServiceError(.encoding, "\(complaint); see the underlying error", underlying: error)
         }
     }
 

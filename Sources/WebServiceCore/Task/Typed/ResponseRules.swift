@@ -56,7 +56,7 @@ final class ResponseRules: Sendable {
                 ?? input.error(
                     .unacceptableStatus,
                     "the status \(response.status) is not acceptable"
-                        + (response.status == 407 ? ": the proxy requires a user and a password that it accepts" : ""))
+                        + (response.status == 407 ? "; set the user and the password that the proxy requires" : ""))
         }
         if let contentTypes = rules.contentTypes, !response.data.isEmpty {
             let type = response.header(.contentType) ?? ""

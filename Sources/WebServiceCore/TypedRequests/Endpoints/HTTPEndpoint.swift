@@ -67,7 +67,7 @@ public struct HTTPEndpoint: ServiceEndpoint {
         guard let request = request as? any HTTPServiceRequest else {
             throw WebServiceError(
                 .noEndpoint,
-                "HTTPEndpoint supports only types that conform to HTTPServiceRequest, not \(type(of: request))")
+                "HTTPEndpoint does not support \(type(of: request)); conform the type to HTTPServiceRequest")
         }
         return request
     }

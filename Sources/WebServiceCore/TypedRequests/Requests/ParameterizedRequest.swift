@@ -90,7 +90,7 @@ extension ParameterizedRequest {
         if let encoder = PerformingService.core?.encoder { encoder } else { JSONEncoder() }
     }
 
-    /// Has no effect.
+    /// Leaves the request unchanged.
     public func configure(_ request: inout Request) {}
 
     /// Creates the request from the other members.

@@ -56,7 +56,8 @@ public enum ServiceResponse<Value: Sendable>: Sendable {
         switch self {
         case .data(let value as Other): .data(value)
         case .data(let value):
-            .error(WebServiceError(.unexpectedOutput, "the value is of type \(Swift.type(of: value)), not \(type)"))
+            .error(
+                WebServiceError(.unexpectedOutput, "the value is of type \(Swift.type(of: value)) instead of \(type)"))
         case .error(let error): .error(error)
         case .canceledRequest(let duplicate): .canceledRequest(duplicate: duplicate)
         }

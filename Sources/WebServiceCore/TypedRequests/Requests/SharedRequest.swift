@@ -62,7 +62,7 @@ extension ServiceCore {
         do {
             guard !task.context.isStreamed else {
                 throw WebServiceError(
-                    .encoding, "a stream cannot share its response; do not call 'setDuplicates' on its task")
+                    .encoding, "a stream cannot share its response; do not call setDuplicates(_:) on its task")
             }
             shared = try SharedRequest(request, over: session, id: id, stages.interceptors)
         } catch {

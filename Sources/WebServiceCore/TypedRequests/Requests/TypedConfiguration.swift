@@ -85,7 +85,7 @@ extension WebService {
         set { changeTyped { $0.storageErrorObserver = newValue } }
     }
 
-    /// The number of typed requests in flight. Defaults to ``ActivityCounter/shared``.
+    /// The counter of the typed requests in flight. Defaults to ``ActivityCounter/shared``.
     public var activity: ActivityCounter {
         get { typed.activity }
         set { changeTyped { $0.activity = newValue } }

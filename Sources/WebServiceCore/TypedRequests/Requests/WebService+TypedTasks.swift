@@ -25,7 +25,9 @@ extension WebService {
         do {
             let endpoint = typed.endpoints.first { $0.supports(request) }
             guard let endpoint = endpoint as? HTTPEndpoint else {
-                let reason = endpoint.map { "\(type(of: $0)), which supports \(Typed.self), sends no Request" }
+                let reason = endpoint.map {
+                    "the first endpoint that supports \(Typed.self) is \(type(of: $0)); add an HTTPEndpoint before it"
+                }
                 throw WebServiceError(.noEndpoint, reason ?? "no endpoint supports \(Typed.self); add one to endpoints")
             }
             let source: any PipelineSource = endpoint.session.map { SessionService(core, $0) } ?? core

@@ -107,7 +107,8 @@ struct TypedRequestEventTests {
     func storage() async throws {
         service.storages = [MemoryStorage()]
         _ = await service.stored(Get()).result
-        #expect(recorder.lines() == ["created Get", "storage: not read: nothing is stored", "ended noStoredData"])
+        let reason = "no response is stored; send the request"
+        #expect(recorder.lines() == ["created Get", "storage: not read: \(reason)", "ended noStoredData"])
         _ = try await service.perform(Get()).value
         await service.finishStoring()
         #expect(recorder.lines(1) == ["created Get", "ended 200 network", "storage: stored"])
