@@ -153,9 +153,9 @@ extension CacheExchange {
         }
     }
 
-    /// Checks that the fields that select a response were sent as the cache received them. In the
-    /// meantime, the cookie jar may have received cookies, and later interceptors, the delegate and
-    /// the session may have added fields.
+    /// Checks that the fields that select a response were sent as the cache received them. Since
+    /// then, the cookie jar may have received cookies, and later interceptors, the delegate and the
+    /// session may have added fields.
     private func checkSentFields(_ selection: CacheSelection) throws(CacheRefusal) {
         guard account != nil || !sessionAddsCredentials else {
             throw CacheRefusal("the session adds credentials, and no account is named")

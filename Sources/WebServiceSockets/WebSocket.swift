@@ -61,7 +61,7 @@ public final class WebSocket: Sendable {
     /// The sequence ends when the server closes the connection with the code 1000 or 1001 or
     /// without a code, and after ``close(_:reason:)``. In other cases, it delivers the messages
     /// that arrived before, and then throws:
-    /// - `WebServiceError.Code.webSocketClosed` after any other code, with the ``closure`` as
+    /// - `WebServiceError.Code.webSocketClosed` after any other code, with the ``closure`` as the
     ///   underlying error;
     /// - `WebServiceError.Code.webSocketViolation` if the server violates the protocol;
     /// - `WebServiceError.Code.elementTooLarge` if a message exceeds a limit of ``Options``;

@@ -1202,6 +1202,10 @@ struct GuideSnippets {
         service.session = try CurlSession(configuration: configuration)
         let error = await service.GET("http://localhost/").data().result.failure
         #expect((error as? URLError)?.code == .cannotConnectToHost)
+        let session = try CurlSession {
+            if CurlSession.library.supportsHTTP3 { $0.httpVersion = .http3 }
+        }
+        service.session = session
         if let mismatch = (error as? URLError)?.pinnedKeyMismatch {
             print("the server presented \(mismatch.presented ?? "an unknown key")")
         }

@@ -23,7 +23,8 @@ struct ResponseCacheQueryTests {
     /// Responds with the query.
     private func echo(_ headers: Headers = ["Cache-Control": "max-age=5"]) {
         fixture.serve { request in
-            CacheFixture.Reply(headers: headers, body: String(decoding: request.body ?? Data("none".utf8), as: UTF8.self))
+            CacheFixture.Reply(
+                headers: headers, body: String(decoding: request.body ?? Data("none".utf8), as: UTF8.self))
         }
     }
 

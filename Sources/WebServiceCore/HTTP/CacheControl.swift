@@ -34,7 +34,8 @@ package struct CacheControl: Sendable {
         (arguments[name] ?? []).flatMap { $0.map(Self.names) ?? [] }
     }
 
-    /// Returns the smallest number of seconds of a directive, or `nil` if the directive is absent.
+    /// Returns the smallest number of seconds of a directive that may be repeated; `nil` if it is
+    /// absent. An invalid number counts as 0.
     ///
     /// - Parameter bare: The value of a directive without an argument.
     package func least(_ name: String, bare: TimeInterval = 0) -> TimeInterval? {

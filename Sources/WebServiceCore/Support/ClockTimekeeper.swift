@@ -5,7 +5,7 @@ import Foundation
 /// One Swift task sleeps until the next alarm. A clock whose `sleep` throws or returns early only
 /// causes alarms to fire early.
 final class ClockTimekeeper<Base: Clock>: Timekeeper where Base.Duration == Duration {
-    /// The timekeeper that owns the alarms, through which the alarms call it.
+    /// A weak reference through which the alarms call the timekeeper that owns them.
     private struct Owner: Sendable {
         weak var timekeeper: ClockTimekeeper?
     }

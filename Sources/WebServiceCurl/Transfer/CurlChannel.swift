@@ -192,7 +192,9 @@ final class CurlChannel: Sendable {
     /// A Boolean value that indicates whether the channel has ended.
     var hasEnded: Bool { shared.withLock { $0.end != nil } }
 
-    /// Returns the route, when the loop begins to connect.
+    /// Returns the route to connect over; `nil` if the channel has ended.
+    ///
+    /// The loop calls this method when it begins to connect.
     func begin() -> CurlRoute? {
         shared.withLock { state in
             state.routing = nil

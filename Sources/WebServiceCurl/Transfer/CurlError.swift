@@ -85,7 +85,7 @@ enum CurlError {
         detail.contains("private key") || detail.contains("PKCS12")
     }
 
-    /// Returns the error for a client certificate or private key that the TLS library does not use.
+    /// Returns the error for a client certificate or private key that the TLS library cannot use.
     static func identityError(_ identity: TLSRules.Identity?, _ detail: String) -> URLError {
         guard let identity, isOfPrivateKey(detail) else { return error(CURLE_SSL_CERTPROBLEM, detail) }
         // libcurl reports the same error for each cause.

@@ -13,7 +13,7 @@ extension CurlHandle {
         if case .authenticated(_, let user, let password, let usesDigest) = proxy {
             account = (user, password, usesDigest)
         }
-        // If the option for `no_proxy` is not set, libcurl reads the variable of the environment.
+        // If the option for `no_proxy` is not set, libcurl reads the environment variable.
         let isDirect = if case .none = proxy { true } else { false }
         try check(ccurl_set_string(easy, CURLOPT_PROXY, isDirect ? "" : proxy.address), "the proxy")
         try check(

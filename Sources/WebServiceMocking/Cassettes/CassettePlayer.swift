@@ -118,7 +118,8 @@ final class CassettePlayer: Sendable {
         guard let difference else { return nil }
         let error = WebServiceError(
             .cassetteMismatch,
-            "message \(number) of \(compare(exchange.request).summary) differs from that in \(name): \(difference)")
+            "message \(number) of \(compare(exchange.request).summary) is not the one in \(name); record it again or "
+                + "correct the program: \(difference)")
         failures.withLock { $0.append(error) }
         return error
     }

@@ -8,7 +8,8 @@ extension TypedResult {
                 (value as? Value).map { .success($0) }
                     ?? .failure(
                         WebServiceError(
-                            .unexpectedOutput, "the shared value is not of type \(Value.self); use another key"))
+                            .unexpectedOutput,
+                            "the shared value is not of type \(Value.self); give the two requests different keys"))
             })
         if let exchange = delivery.exchange { task.context.takeOver(exchange.record) }
         return task.complete(
