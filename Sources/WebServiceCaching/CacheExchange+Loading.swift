@@ -7,7 +7,8 @@ import FoundationNetworking
 
 /// The sending of requests to the server.
 extension CacheExchange {
-    /// Sends a GET or QUERY request, conditionally if a response is stored, and stores the response.
+    /// Sends a GET or QUERY request, with a condition if a response is stored, and stores the
+    /// response.
     func load(_ stored: CachedResponse?) async throws -> Response {
         let plain = demands.message(request)
         var message = plain

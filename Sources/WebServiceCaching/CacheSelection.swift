@@ -117,9 +117,9 @@ enum QueryContent: RequestTagKey {
 
     /// - Returns: `nil` if the body is not in memory.
     static func hash(of request: Request) -> Data? {
-        guard let encoded = try? request.encode(), encoded.bodySource == nil, encoded.stream == nil,
-            !encoded.hasBodyStream
-        else { return nil }  // an encoding error is reported when the request is sent
+        guard let encoded = try? request.encode(),  // the error is reported when the request is sent
+            encoded.bodySource == nil, encoded.stream == nil, !encoded.hasBodyStream
+        else { return nil }
         let type = encoded.headers[.contentType] ?? encoded.contentType ?? ""
         let text = "\(type)\n\(encoded.headers["Content-Encoding"] ?? "")\n"
         return Data(SHA2.sha256.hash(Data(text.utf8) + (encoded.body ?? Data())))

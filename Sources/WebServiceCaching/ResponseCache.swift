@@ -14,24 +14,25 @@ import FoundationNetworking
 /// The cache works with any session, because it is an interceptor. Install it after every
 /// interceptor that adds credentials or other header fields, so that it receives the request with
 /// these fields.
-/// - A fresh stored response is returned for GET, HEAD and QUERY without sending the request; its source
-///   is `Response.Source.cache`, and `Age` contains its age. A stale one is validated with
+/// - A fresh stored response is returned for GET, HEAD and QUERY without sending the request; its
+///   source is `Response.Source.cache`, and `Age` contains its age. A stale one is validated with
 ///   `If-None-Match` and `If-Modified-Since`; after a 304, the stored body is returned with the
 ///   source `Response.Source.revalidated`.
 /// - The `Cache-Control` and `Expires` of responses, the `Cache-Control` of requests, and
 ///   `Request.Options.cachePolicy` control the cache. `stale-while-revalidate` and
 ///   `stale-if-error` are supported; `must-revalidate` and `no-cache` take precedence over them.
 ///   `s-maxage` and `proxy-revalidate` are ignored, because they apply only to shared caches.
-/// - Every response to GET or QUERY that may be stored is stored unless it followed a redirect. This
-///   includes responses without explicit freshness, for the policies that accept any age. A 206 is
-///   never stored. A request with `Range`, `If-Match`, `If-Unmodified-Since` or `If-Range` bypasses
-///   the cache. A request with its own `If-None-Match` or `If-Modified-Since` is served from a
-///   fresh stored response, with 304 if the condition requires it; otherwise it is sent to the
-///   server.
-/// - `Vary` selects among up to 8 responses for one URL, and so does the body of a QUERY request (RFC
-///   10008). A QUERY request with a body that is not in memory bypasses the cache. An absent field matches requests without
-///   it (RFC 9111, section 4.1). `Vary: *` and a malformed `Vary` prevent storing. The values of
-///   the request fields are stored only as an HMAC-SHA256, keyed with a random salt per response.
+/// - Every response to GET or QUERY that may be stored is stored unless it followed a redirect.
+///   This includes responses without explicit freshness, for the policies that accept any age. A
+///   206 is never stored. A request with `Range`, `If-Match`, `If-Unmodified-Since` or `If-Range`
+///   bypasses the cache. A request with its own `If-None-Match` or `If-Modified-Since` is served
+///   from a fresh stored response, with 304 if the condition requires it; otherwise it is sent to
+///   the server.
+/// - `Vary` selects among up to 8 responses for one URL, and so does the body of a QUERY request
+///   (RFC 10008). A QUERY request whose body is not in memory bypasses the cache. An absent field
+///   matches requests without it (RFC 9111, section 4.1). `Vary: *` and a malformed `Vary` prevent
+///   storing. The values of the request fields are stored only as an HMAC-SHA256, keyed with a
+///   random salt per response.
 /// - A 304 with an entity tag other than the stored one removes the stored response, and the
 ///   request is sent again without a condition. If that request also receives a 304, it fails with
 ///   `URLError.badServerResponse`.

@@ -1202,14 +1202,18 @@ struct GuideSnippets {
         service.session = try CurlSession(configuration: configuration)
         let error = await service.GET("http://localhost/").data().result.failure
         #expect((error as? URLError)?.code == .cannotConnectToHost)
-        let session = try CurlSession {
-            if CurlSession.library.supportsHTTP3 { $0.httpVersion = .http3 }
-        }
-        service.session = session
         if let mismatch = (error as? URLError)?.pinnedKeyMismatch {
             print("the server presented \(mismatch.presented ?? "an unknown key")")
         }
         service.session = self.session
+    }
+
+    @Test("HTTP/3 is selected if libcurl supports it")
+    func http3() async throws {
+        var configuration = CurlSession.Configuration()
+        if CurlSession.library.supportsHTTP3 { configuration.httpVersion = .http3 }
+        #expect((configuration.httpVersion == .http3) == CurlSession.library.supportsHTTP3)
+        _ = try CurlSession(configuration: configuration)
     }
     #endif
 

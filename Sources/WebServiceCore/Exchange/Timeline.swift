@@ -98,7 +98,7 @@ public struct Timeline: Sendable {
 }
 
 extension Timeline: CustomStringConvertible {
-    /// One line for each event: start, kind, duration, the request and status of an attempt, detail.
+    /// One line for each event: start, kind, duration, request and status of an attempt, detail.
     public var description: String {
         events.map { event in
             let start = Self.milliseconds(event.start)

@@ -41,8 +41,7 @@ extension Request {
         public static let PATCH = Method(trusted: "PATCH")
         /// Removes the resource.
         public static let DELETE = Method(trusted: "DELETE")
-        /// Requests the result of the query in the body, like GET without effects on the server (RFC
-        /// 10008).
+        /// Requests the result of the query in the body, without effects on the server (RFC 10008).
         public static let QUERY = Method(trusted: "QUERY")
         /// Requests the communication options of the resource.
         public static let OPTIONS = Method(trusted: "OPTIONS")

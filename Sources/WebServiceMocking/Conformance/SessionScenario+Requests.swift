@@ -40,7 +40,8 @@ extension SessionScenario {
         ]
 
     private static let bodiless =
-        (["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "QUERY", "OPTIONS", "PURGE"] as [Request.Method]).map { method in
+        (["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "QUERY", "OPTIONS", "PURGE"] as [Request.Method]).map {
+            method in
             SessionScenario("\(method) without a body is sent with its target") { stage in
                 try stage.expect(.response(200, ""), await stage.send(stage.request("/a/b%2Fc?d=e%20f&g", method)))
                 try stage.expect("requests", stage.requests.count, is: 1)
@@ -60,21 +61,23 @@ extension SessionScenario {
             }
         }
 
-    private static let withBody = (["POST", "PUT", "PATCH", "DELETE", "QUERY", "OPTIONS", "PURGE"] as [Request.Method]).map {
-        method in
-        SessionScenario("\(method) with a body is sent with the body and its Content-Length") { stage in
-            var request = stage.request("/a?b", method)
-            request.body = Data("hello".utf8)
-            try stage.expect(.response(200, ""), await stage.send(request))
-            let arrived = try stage.arrived(1)
-            try stage.expect("method", arrived.method, is: method.rawValue)
-            try stage.expect("target", arrived.target, is: "/a?b")
-            try stage.expect("body", arrived.body, is: Data("hello".utf8))
-            try stage.expect("Content-Type", arrived.headers.values(for: .contentType), is: [ContentType.octetStream])
-            guard stage.server != nil else { return }
-            try stage.expect("Content-Length", arrived.headers.values(for: .contentLength), is: ["5"])
+    private static let withBody = (["POST", "PUT", "PATCH", "DELETE", "QUERY", "OPTIONS", "PURGE"] as [Request.Method])
+        .map {
+            method in
+            SessionScenario("\(method) with a body is sent with the body and its Content-Length") { stage in
+                var request = stage.request("/a?b", method)
+                request.body = Data("hello".utf8)
+                try stage.expect(.response(200, ""), await stage.send(request))
+                let arrived = try stage.arrived(1)
+                try stage.expect("method", arrived.method, is: method.rawValue)
+                try stage.expect("target", arrived.target, is: "/a?b")
+                try stage.expect("body", arrived.body, is: Data("hello".utf8))
+                try stage.expect(
+                    "Content-Type", arrived.headers.values(for: .contentType), is: [ContentType.octetStream])
+                guard stage.server != nil else { return }
+                try stage.expect("Content-Length", arrived.headers.values(for: .contentLength), is: ["5"])
+            }
         }
-    }
 
     private static let echoes = [0, 1, 70_000, 3_000_000].map { size in
         SessionScenario("a body of \(size) bytes is sent and returned unchanged") { stage in
