@@ -6,7 +6,7 @@ import FoundationNetworking
 #endif
 
 extension CachedResponse {
-    /// Creates the stored form of a response to a GET request (RFC 9111, section 3).
+    /// Creates the stored form of a response to a GET or QUERY request (RFC 9111, section 3).
     ///
     /// - Throws: The reason why the response must not be stored or could match no request.
     init(

@@ -11,8 +11,8 @@ import FoundationNetworking
 /// service.interceptors = [.retry(), .circuitBreaker()]
 /// ```
 /// Each key has a circuit. The key defaults to the origin of the URL.
-/// - A circuit is closed at first, and requests are sent. After ``maximumFailures`` consecutive
-///   failures, it opens.
+/// - A circuit is closed at first, and requests are sent. It opens when ``threshold`` is reached:
+///   after a number of consecutive failures, or at a ratio of failures.
 /// - While a circuit is open, requests fail immediately with `WebServiceError.Code.circuitOpen`.
 ///   `WebServiceError.timeUntilTrial` is the remaining duration.
 /// - After ``openDuration``, the next request is sent as a trial. Until the trial ends, other
@@ -31,8 +31,20 @@ import FoundationNetworking
 /// ``openDuration`` may be closed to release its memory. Services that share an instance share its
 /// circuits. All members may be used from any thread.
 public final class CircuitBreaker: Interceptor {
-    /// The number of consecutive failures after which a circuit opens.
-    public let maximumFailures: Int
+    /// The failures after which a circuit opens.
+    public enum Threshold: Sendable, Hashable {
+        /// A number of consecutive failures. Values below 1 count as 1.
+        case consecutiveFailures(Int)
+        /// A ratio of failures to requests, from 0 to 1, that is reached or exceeded among the
+        /// results of the last `window`, if these are at least `minimumRequests`.
+        ///
+        /// Suitable for many requests of which a part succeeds, so that consecutive failures are
+        /// rare. The window is measured in steps of a tenth of its duration.
+        case failureRatio(Double, minimumRequests: Int = 100, window: Duration = .seconds(30))
+    }
+
+    /// The failures after which a circuit opens.
+    public let threshold: Threshold
     /// The duration from the opening of a circuit to the next trial.
     public let openDuration: Duration
 
@@ -43,8 +55,7 @@ public final class CircuitBreaker: Interceptor {
     /// Creates a circuit breaker with closed circuits.
     ///
     /// - Parameters:
-    ///   - maximumFailures: The number of consecutive failures after which a circuit opens. Values
-    ///     below 1 count as 1. Defaults to 5.
+    ///   - threshold: The failures after which a circuit opens. Defaults to 5 consecutive ones.
     ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
     ///     30 seconds.
     ///   - isFailure: Returns whether a result is a failure of the server. Called once per attempt,
@@ -52,11 +63,11 @@ public final class CircuitBreaker: Interceptor {
     ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
     ///     to the origin of the URL.
     public init(
-        maximumFailures: Int = 5, openDuration: Duration = .seconds(30),
+        opensAfter threshold: Threshold = .consecutiveFailures(5), openDuration: Duration = .seconds(30),
         isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
         by key: (@Sendable (_ request: Request) -> String)? = nil
     ) {
-        self.maximumFailures = max(maximumFailures, 1)
+        self.threshold = threshold
         self.openDuration = max(openDuration, .zero)
         self.isFailure = isFailure ?? Self.isServerFailure
         self.key = key ?? { $0.originKey }
@@ -80,7 +91,7 @@ public final class CircuitBreaker: Interceptor {
         let now = clock.now
         let outcome = outcome(of: result)
         let change = update(key, now) {
-            $0.end(version, outcome, maximumFailures: maximumFailures, openDuration: openDuration, at: now)
+            $0.end(version, outcome, threshold, openDuration: openDuration, at: now)
         }
         if let change { next.record(.circuit, change.rawValue) }
         return try result.get()
@@ -114,13 +125,13 @@ private struct Circuit: Sendable {
     enum Change: String { case opened, closed }
 
     private enum Phase {
-        case closed(failures: Int)
+        case closed(RecentResults)
         case open(until: UInt64)
         /// A trial is in flight.
         case halfOpen
     }
 
-    private var phase = Phase.closed(failures: 0)
+    private var phase = Phase.closed(RecentResults())
     /// The number of changes of the phase. The result of a request counts only in the phase in
     /// which the request was sent.
     private var version = 0
@@ -128,7 +139,7 @@ private struct Circuit: Sendable {
 
     func isIdle(for limit: Duration, at now: UInt64) -> Bool {
         switch phase {
-        case .closed(failures: 0): true
+        case .closed(let results) where results.failures == 0: true
         case .closed, .open: changed.addingSaturated(limit) <= now
         case .halfOpen: false
         }
@@ -147,22 +158,25 @@ private struct Circuit: Sendable {
 
     /// Applies the result of a request.
     mutating func end(
-        _ version: Int, _ outcome: Outcome, maximumFailures: Int, openDuration: Duration, at now: UInt64
+        _ version: Int, _ outcome: Outcome, _ threshold: CircuitBreaker.Threshold, openDuration: Duration,
+        at now: UInt64
     ) -> Change? {
         guard version == self.version else { return nil }
         switch (phase, outcome) {
-        case (.open, _), (.closed, .neither), (.closed(failures: 0), .success): return nil
-        case (.closed, .success):
-            phase = .closed(failures: 0)
-            return nil
-        case (.closed(let failures), .failure) where failures + 1 < maximumFailures:
-            (phase, changed) = (.closed(failures: failures + 1), now)
-            return nil
-        case (.closed, .failure), (.halfOpen, .failure):
+        case (.open, _), (.closed, .neither): return nil
+        case (.closed(var results), _):
+            results.add(isFailure: outcome == .failure, threshold, at: now)
+            phase = .closed(results)
+            guard outcome == .failure else { return nil }
+            changed = now
+            guard results.reach(threshold) else { return nil }
+            enter(.open(until: now.addingSaturated(openDuration)), now)
+            return .opened
+        case (.halfOpen, .failure):
             enter(.open(until: now.addingSaturated(openDuration)), now)
             return .opened
         case (.halfOpen, .success):
-            enter(.closed(failures: 0), now)
+            enter(.closed(RecentResults()), now)
             return .closed
         case (.halfOpen, .neither):
             enter(.open(until: now), now)
@@ -174,6 +188,45 @@ private struct Circuit: Sendable {
         self.phase = phase
         version += 1
         changed = now
+    }
+}
+
+/// The results that the threshold of a closed circuit counts.
+private struct RecentResults: Sendable {
+    /// The results of a tenth of the window.
+    private struct Step {
+        let start: UInt64
+        var requests = 0
+        var failures = 0
+    }
+
+    /// At most eleven steps, the oldest first. Consecutive failures need one.
+    private var steps: [Step] = []
+
+    var requests: Int { steps.reduce(0) { $0 + $1.requests } }
+    var failures: Int { steps.reduce(0) { $0 + $1.failures } }
+
+    mutating func add(isFailure: Bool, _ threshold: CircuitBreaker.Threshold, at now: UInt64) {
+        switch threshold {
+        case .consecutiveFailures:
+            if !isFailure { steps = [] }
+            if steps.isEmpty { steps = [Step(start: now)] }
+        case .failureRatio(_, _, let window):
+            steps.removeAll { $0.start.addingSaturated(window) <= now }
+            if steps.last.map({ $0.start.addingSaturated(window / 10) <= now }) ?? true {
+                steps.append(Step(start: now))
+            }
+        }
+        steps[steps.count - 1].requests += 1
+        if isFailure { steps[steps.count - 1].failures += 1 }
+    }
+
+    func reach(_ threshold: CircuitBreaker.Threshold) -> Bool {
+        switch threshold {
+        case .consecutiveFailures(let maximum): failures >= maximum
+        case .failureRatio(let ratio, let minimum, _):
+            requests >= minimum && Double(failures) >= ratio * Double(requests)
+        }
     }
 }
 
@@ -194,19 +247,18 @@ extension Interceptor where Self == CircuitBreaker {
     /// Returns a circuit breaker with a circuit for each origin; see ``CircuitBreaker``.
     ///
     /// - Parameters:
-    ///   - maximumFailures: The number of consecutive failures after which a circuit opens.
-    ///     Defaults to 5.
+    ///   - threshold: The failures after which a circuit opens. Defaults to 5 consecutive ones.
     ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
     ///     30 seconds.
     ///   - isFailure: Returns whether a result is a failure of the server. Defaults to the failures
     ///     that ``CircuitBreaker`` lists.
     ///   - key: Returns the key of a request. Defaults to the origin of the URL.
     public static func circuitBreaker(
-        maximumFailures: Int = 5, openDuration: Duration = .seconds(30),
+        opensAfter threshold: CircuitBreaker.Threshold = .consecutiveFailures(5), openDuration: Duration = .seconds(30),
         isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
         by key: (@Sendable (_ request: Request) -> String)? = nil
     ) -> CircuitBreaker {
-        CircuitBreaker(maximumFailures: maximumFailures, openDuration: openDuration, isFailure: isFailure, by: key)
+        CircuitBreaker(opensAfter: threshold, openDuration: openDuration, isFailure: isFailure, by: key)
     }
 }
 

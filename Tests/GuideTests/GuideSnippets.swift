@@ -635,12 +635,18 @@ struct GuideSnippets {
         service.interceptors = [
             .waitForConnectivity(within: .seconds(120)),
             .retry(maximumAttempts: 5),
-            .circuitBreaker(maximumFailures: 5, openDuration: .seconds(30)),
+            .circuitBreaker(opensAfter: .consecutiveFailures(5), openDuration: .seconds(30)),
             .rateLimit(10, per: .seconds(1)),
         ]
         #expect(try await service.GET("/brewers").decode([Brewer].self).value == [Brewer(name: "Long Trail")])
+        service.interceptors = [.idempotencyKey(), .retry()]
+        service.interceptors = [
+            .circuitBreaker(
+                opensAfter: .failureRatio(0.1, minimumRequests: 100, window: .seconds(30)),
+                openDuration: .seconds(5))
+        ]
         session.addStub(MockResponse(statusCode: 500))
-        service.interceptors = [.circuitBreaker(maximumFailures: 1)]
+        service.interceptors = [.circuitBreaker(opensAfter: .consecutiveFailures(1))]
         _ = await service.GET("/brewers").data().result
         do {
             _ = try await service.GET("/brewers").data().value

@@ -34,7 +34,7 @@ struct CircuitBreakerTests {
     @Test("A circuit opens after consecutive failures, and closes after a successful trial")
     func cycle() async throws {
         let session = ScriptedSession([.status(500), .error(.timedOut), .status(503), .status(502), .status(404)])
-        let service = service(session, CircuitBreaker(maximumFailures: 3, openDuration: .seconds(10)))
+        let service = service(session, CircuitBreaker(opensAfter: .consecutiveFailures(3), openDuration: .seconds(10)))
         #expect(try await status(service) == 500)
         #expect(await errorCode { _ = try await status(service) } == .timedOut)
         #expect(try await status(service) == 503)
@@ -56,7 +56,7 @@ struct CircuitBreakerTests {
             .status(500), .status(200), .status(500), .error(.notConnectedToInternet), .error(.cancelled),
             .error(.badURL), .status(200), .status(500), .status(200),
         ])
-        let service = service(session, CircuitBreaker(maximumFailures: 2))
+        let service = service(session, CircuitBreaker(opensAfter: .consecutiveFailures(2)))
         var results: [Int?] = []
         for _ in 0..<9 { results.append(try? await status(service)) }
         #expect(results == [500, 200, 500, nil, nil, nil, 200, 500, 200])
@@ -65,7 +65,7 @@ struct CircuitBreakerTests {
     @Test("While a trial is in flight, other requests fail; a cancelled trial is followed by another one")
     func trial() async throws {
         let session = HandSession()
-        let service = service(session, CircuitBreaker(maximumFailures: 1, openDuration: .seconds(10)))
+        let service = service(session, CircuitBreaker(opensAfter: .consecutiveFailures(1), openDuration: .seconds(10)))
         let first = service.GET("/a").data().resume()
         await session.exchanges.wait().last?.respond(status: 500)
         _ = await first.result
@@ -94,7 +94,7 @@ struct CircuitBreakerTests {
     @Test("A request that was sent before the circuit opened does not affect it", arguments: [200, 500])
     func late(status: Int) async throws {
         let session = HandSession()
-        let service = service(session, CircuitBreaker(maximumFailures: 1, openDuration: .seconds(10)))
+        let service = service(session, CircuitBreaker(opensAfter: .consecutiveFailures(1), openDuration: .seconds(10)))
         let tasks = (0..<2).map { service.GET("/\($0)").data().validateNothing().resume() }
         await session.exchanges.wait(for: 2).last?.respond(status: 500)
         await eventually { tasks.contains { $0.settled != nil } }
@@ -108,10 +108,11 @@ struct CircuitBreakerTests {
     @Test("Each origin, or each custom key, has its own circuit")
     func keys() async throws {
         let session = ScriptedSession([.status(500)])
-        let service = service(session, CircuitBreaker(maximumFailures: 1))
+        let service = service(session, CircuitBreaker(opensAfter: .consecutiveFailures(1)))
         for url in ["https://a/x", "https://b/x"] { #expect(try await status(service, url) == 500) }
         #expect(await refusal(service, "https://a/y") == .seconds(30))
-        let byPath = self.service(session, CircuitBreaker(maximumFailures: 1, by: { $0.url?.path ?? "" }))
+        let byPath = self.service(
+            session, CircuitBreaker(opensAfter: .consecutiveFailures(1), by: { $0.url?.path ?? "" }))
         #expect(try await status(byPath, "https://a/x") == 500)
         #expect(try await status(byPath, "https://a/y") == 500)
         #expect(await refusal(byPath, "https://b/x") == .seconds(30))
@@ -120,14 +121,49 @@ struct CircuitBreakerTests {
     @Test("A custom rule defines the failures, and an open circuit is not retried")
     func rule() async throws {
         let session = ScriptedSession([.status(429), .status(500)])
-        let breaker = CircuitBreaker(maximumFailures: 1, isFailure: { (try? $0.get())?.status == 429 })
+        let breaker = CircuitBreaker(opensAfter: .consecutiveFailures(1), isFailure: { (try? $0.get())?.status == 429 })
         let service = service(session, breaker)
         service.interceptors = [.retry(statuses: [500]), breaker]
         #expect(try await status(service) == 429)
         #expect(await refusal(service) == .seconds(30))
         #expect(session.sent.count == 1)
-        let other = self.service(session, CircuitBreaker(maximumFailures: 1, isFailure: { _ in false }))
+        let other = self.service(
+            session, CircuitBreaker(opensAfter: .consecutiveFailures(1), isFailure: { _ in false }))
         for _ in 0..<3 { #expect(try await status(other) == 500) }
+    }
+
+    /// Creates a service with a breaker that opens at a ratio of one half.
+    private func halfService(_ session: any Session) -> WebService {
+        let threshold = CircuitBreaker.Threshold.failureRatio(0.5, minimumRequests: 4, window: .seconds(10))
+        return service(session, CircuitBreaker(opensAfter: threshold, openDuration: .seconds(5)))
+    }
+
+    @Test("A circuit opens at a ratio of failures, although no two are consecutive", .covers("H-358"))
+    func ratio() async throws {
+        let session = ScriptedSession([.status(500), .status(200), .status(200), .status(500), .status(200)])
+        let service = halfService(session)
+        for expected in [500, 200, 200, 500] { #expect(try await status(service) == expected) }
+        #expect(await refusal(service) == .seconds(5))
+        clock.advance(by: .seconds(5))
+        #expect(try await status(service) == 200)
+        // The results before the trial no longer count.
+        #expect(try await status(service) == 200)
+    }
+
+    @Test("A circuit does not open below the minimum number of requests", .covers("H-358"))
+    func minimumRequests() async throws {
+        let service = halfService(ScriptedSession([.status(500)]))
+        for _ in 0..<4 { #expect(try await status(service) == 500) }
+        #expect(await refusal(service) == .seconds(5))
+    }
+
+    @Test("Results older than the window do not count", .covers("H-358"))
+    func window() async throws {
+        let service = halfService(ScriptedSession([.status(500)]))
+        for _ in 0..<3 { #expect(try await status(service) == 500) }
+        clock.advance(by: .seconds(10))
+        for _ in 0..<4 { #expect(try await status(service) == 500) }
+        #expect(await refusal(service) == .seconds(5))
     }
 
     @Test("Extreme values neither trap nor refuse the first request")
@@ -135,13 +171,14 @@ struct CircuitBreakerTests {
         let long = Duration.seconds(Int64.max)
         for (failures, duration) in [(Int.min, Duration.seconds(-1)), (Int.max, long), (1, long)] {
             let service = service(
-                ScriptedSession([.status(500)]), CircuitBreaker(maximumFailures: failures, openDuration: duration))
+                ScriptedSession([.status(500)]),
+                CircuitBreaker(opensAfter: .consecutiveFailures(failures), openDuration: duration))
             #expect(try await status(service) == 500)
             if failures == 1 { #expect(await refusal(service) ?? .zero > .seconds(1_000_000)) }
         }
         let service = WebService.make()
-        service.interceptors = [.circuitBreaker(maximumFailures: 4, openDuration: .seconds(3))]
+        service.interceptors = [.circuitBreaker(opensAfter: .consecutiveFailures(4), openDuration: .seconds(3))]
         let breaker = try #require(service.interceptors.last as? CircuitBreaker)
-        #expect((breaker.maximumFailures, breaker.openDuration) == (4, .seconds(3)))
+        #expect((breaker.threshold, breaker.openDuration) == (.consecutiveFailures(4), .seconds(3)))
     }
 }

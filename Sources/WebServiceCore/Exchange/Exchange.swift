@@ -21,7 +21,7 @@ struct Exchange: Sendable {
         let encoded = try context.encode(request)
         guard stages.runsCustomCode(for: request) else { return try await response(to: encoded) }
         let interceptors = stages.interceptors + request.options.interceptors
-        let next = Next(exchange: self, following: interceptors[...])
+        let next = Next(exchange: self, interceptors: interceptors, position: 0)
         var response = try await next(try await encoded.source.providingBody())
         if !interceptors.isEmpty { response.attempts = context.record.attempts }
         return response

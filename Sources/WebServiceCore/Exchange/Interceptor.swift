@@ -37,8 +37,10 @@ public protocol Interceptor: Sendable {
 /// request.
 public struct Next: Sendable {
     let exchange: Exchange
-    /// The interceptors that follow.
-    let following: ArraySlice<any Interceptor>
+    /// The interceptors of the service and those of the request.
+    let interceptors: [any Interceptor]
+    /// The number of interceptors up to this one.
+    let position: Int
 
     var context: ExchangeContext { exchange.context }
 
@@ -48,11 +50,11 @@ public struct Next: Sendable {
     ///   and any error of a following interceptor. If the exchange is cancelled, the error is
     ///   `URLError.cancelled` or `CancellationError`.
     public func callAsFunction(_ request: Request) async throws -> Response {
-        guard let interceptor = following.first else {
+        guard position < interceptors.count else {
             return try await exchange.response(to: try request.startingSpan().encode())
         }
-        let next = Next(exchange: exchange, following: following.dropFirst())
-        return try await interceptor.intercept(request, next: next)
+        let next = Next(exchange: exchange, interceptors: interceptors, position: position + 1)
+        return try await interceptors[position].intercept(request, next: next)
     }
 
     /// Adds an event to the exchange's ``Timeline``.
@@ -63,6 +65,11 @@ public struct Next: Sendable {
     /// Adds an event that began at an instant of the clock and ends now.
     package func record(_ kind: Timeline.Kind, _ detail: String, from start: UInt64) {
         context.record(kind, detail, from: start)
+    }
+
+    /// Returns whether an interceptor of a type precedes this one in the list.
+    package func isPreceded<Other: Interceptor>(by type: Other.Type) -> Bool {
+        interceptors[..<max(position - 1, 0)].contains { $0 is Other }
     }
 
     /// The clock of the service.

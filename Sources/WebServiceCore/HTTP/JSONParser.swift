@@ -27,13 +27,15 @@ struct JSONParser: ~Copyable {
 
     /// Returns a JSON text converted to UTF-8.
     ///
-    /// - Throws: `DecodingError.dataCorrupted` for a text that is not Unicode.
+    /// - Throws: `DecodingError.dataCorrupted` for a text that is not UTF-8, UTF-16 or UTF-32.
     static func utf8(_ data: Data) throws(DecodingError) -> Data {
         guard let encoding = encoding(of: data) else {
-            guard !data.prefix(4).contains(0) else { throw error("The text is not Unicode.") }
+            guard !data.prefix(4).contains(0) else { throw error("The text is not UTF-8, UTF-16 or UTF-32.") }
             return data
         }
-        guard let text = String(data: data, encoding: encoding) else { throw error("The text is not Unicode.") }
+        guard let text = String(data: data, encoding: encoding) else {
+            throw error("The text is not UTF-8, UTF-16 or UTF-32.")
+        }
         return Data(text.utf8)
     }
 

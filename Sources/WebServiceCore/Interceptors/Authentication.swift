@@ -105,7 +105,7 @@ public final class Authentication: Interceptor {
     ///   ``WebServiceError/Code/authenticationFailed``.
     /// - Later requests obtain the credential from the provider. Remove the old credential from the
     ///   provider's source before this call; otherwise, later requests are sent with it.
-    /// - Work in progress is not cancelled. A request in flight receives its response, and a
+    /// - Other work in progress is not cancelled. A request in flight receives its response, and a
     ///   streamed body continues. A download that is interrupted and an event stream that
     ///   reconnects send a new request, which obtains the credential from the provider and is sent
     ///   without one if there is none. Cancel the tasks of the old account.

@@ -42,8 +42,8 @@ extension CurlHandle {
         if attempt.isIdempotent { return true }
         attempt.failure = CurlError.error(
             .networkConnectionLost,
-            "the connection was closed, and the server may have received the request; send it again only if the server "
-                + "may process it twice")
+            "the connection was closed, and the server may have received the request; send it again only if it is "
+                + "safe to process it twice")
         return false
     }
 

@@ -105,7 +105,7 @@ extension CassetteArchive.Entry {
         guard let content = request.postData else { return Data() }
         if content.text?.isEmpty ?? true, let parameters = content.params, !parameters.isEmpty {
             guard MediaType.essence(content.mimeType ?? "") == "application/x-www-form-urlencoded" else {
-                throw .init("has no text for its request body")
+                throw .init("has no text for its request body; export the archive with content, or exclude the entry")
             }
             return Data(parameters.map { "\($0.name)=\($0.value ?? "")" }.joined(separator: "&").utf8)
         }

@@ -90,13 +90,14 @@ final class CassettePlayer: Sendable {
         let nearest = next ?? differences.indices.min { differences[$0].count < differences[$1].count }
         guard let nearest, requests.indices.contains(nearest) else {
             return
-                "no exchange of \(name) is left for \(request.summary); the number of recorded exchanges is "
-                + "\(requests.count)"
+                "no exchange of \(name) is left for \(request.summary), of \(requests.count) recorded; correct the "
+                + "program or record the cassette again"
         }
         let lines = differences[nearest].isEmpty ? ["a custom criterion is not met"] : differences[nearest]
         let what = next == nil ? "the nearest of \(requests.count) is" : "the next of \(requests.count) is"
         return "no exchange of \(name) matches \(request.summary); \(what) exchange \(nearest + 1), "
-            + "\(requests[nearest].summary): \(lines.joined(separator: "; "))"
+            + "\(requests[nearest].summary): \(lines.joined(separator: "; ")); correct the program or record "
+            + "the cassette again"
     }
 
     /// The error of the first message that differed from the recorded one; `nil` if there is none.

@@ -175,7 +175,8 @@ public final class CassetteSession: StreamingSession {
         _ archive: URL, where isIncluded: (_ request: ReceivedRequest) throws -> Bool = { _ in true }
     ) throws -> Int {
         guard case .recording(let recorder, _) = role else {
-            throw WebServiceError(.cassette, "an archive can only be added to a recording; use the mode record")
+            throw WebServiceError(
+                .cassette, "an archive can be added only to a recording; create the session with mode: .record")
         }
         var exchanges: [(ReceivedRequest, CassetteRecorder.Result.Response)] = []
         for (place, entry) in try CassetteArchive(contentsOf: archive).log.entries.enumerated() {

@@ -157,6 +157,6 @@ import WebServiceMocking
         try write("")
         let passthrough = try CassetteSession(file: file, mode: .passthrough)
         let error = #expect(throws: WebServiceError.self) { try passthrough.importArchive(archive) }
-        #expect(error?.message == "an archive can only be added to a recording; use the mode record")
+        #expect(error?.message == "an archive can be added only to a recording; create the session with mode: .record")
     }
 }

@@ -156,13 +156,14 @@ import WebServiceCore
         let early = await #expect(throws: WebServiceError.self) { try await service.GET("/b").string().value }
         #expect(
             early?.message == "no exchange of brewers.json matches GET https://h/v1/b; the next of 2 is exchange 1, "
-                + "GET https://h/v1/a: URL: expected https://h/v1/a, received https://h/v1/b")
+                + "GET https://h/v1/a: URL: expected https://h/v1/a, received https://h/v1/b; correct the program "
+                + "or record the cassette again")
         #expect(try await service.GET("/a").string().value == "/v1/a")
         #expect(try await service.GET("/b").string().value == "/v1/b")
         let late = await #expect(throws: WebServiceError.self) { try await service.GET("/b").string().value }
         #expect(
-            late?.message == "no exchange of brewers.json is left for GET https://h/v1/b; the number of recorded "
-                + "exchanges is 2")
+            late?.message == "no exchange of brewers.json is left for GET https://h/v1/b, of 2 recorded; correct the "
+                + "program or record the cassette again")
     }
 
     @Test("A mismatch names the nearest exchange and the differences of each part")
@@ -179,7 +180,7 @@ import WebServiceCore
         #expect(
             error?.message == "no exchange of brewers.json matches POST https://h/v1/orders; the nearest of 2 is "
                 + "exchange 2, POST https://h/v1/orders: query: expected page=2, received page=3; "
-                + "JSON body at kegs: expected 2, received 5")
+                + "JSON body at kegs: expected 2, received 5; correct the program or record the cassette again")
         let unused = #expect(throws: WebServiceError.self) { try cassette.finish() }
         #expect(
             unused?.message == "exchanges of brewers.json were not replayed: exchange 1, GET https://h/v1/other; "
