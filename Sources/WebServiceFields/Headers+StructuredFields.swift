@@ -33,7 +33,7 @@ extension Headers {
     /// Sets a field to an item (RFC 9651, section 4.1.3), and replaces all fields with that name.
     ///
     /// - Throws: `invalidHeader` for a value that cannot be serialized; see
-    ///   ``StructuredField/serialized(_:)-(Item)``. The fields are then unchanged.
+    ///   ``StructuredField/serialized(_:)->String``. The fields are then unchanged.
     public mutating func setStructuredItem(
         _ item: StructuredField.Item, for name: Name
     ) throws(WebServiceError) {
@@ -45,7 +45,7 @@ extension Headers {
     /// An empty list removes the field.
     ///
     /// - Throws: `invalidHeader` for a value that cannot be serialized; see
-    ///   ``StructuredField/serialized(_:)-(Item)``. The fields are then unchanged.
+    ///   ``StructuredField/serialized(_:)->String``. The fields are then unchanged.
     public mutating func setStructuredList(
         _ list: StructuredField.List, for name: Name
     ) throws(WebServiceError) {
@@ -58,7 +58,7 @@ extension Headers {
     /// An empty dictionary removes the field.
     ///
     /// - Throws: `invalidHeader` for a value that cannot be serialized; see
-    ///   ``StructuredField/serialized(_:)-(Item)``. The fields are then unchanged.
+    ///   ``StructuredField/serialized(_:)->String``. The fields are then unchanged.
     public mutating func setStructuredDictionary(
         _ dictionary: StructuredField.Dictionary, for name: Name
     ) throws(WebServiceError) {

@@ -16,7 +16,7 @@ extension StructuredField {
     /// Returns the value of a field that is a list (RFC 9651, section 4.1.1); `nil` for an empty
     /// list, because the field is not sent.
     ///
-    /// - Throws: The errors of ``serialized(_:)-(Item)``.
+    /// - Throws: The errors of ``serialized(_:)->String``.
     public static func serialized(_ list: List) throws(WebServiceError) -> String? {
         guard !list.isEmpty else { return nil }
         var serializer = StructuredFieldSerializer()
@@ -30,7 +30,7 @@ extension StructuredField {
     /// Returns the value of a field that is a dictionary (RFC 9651, section 4.1.2); `nil` for an
     /// empty dictionary, because the field is not sent.
     ///
-    /// - Throws: The errors of ``serialized(_:)-(Item)``.
+    /// - Throws: The errors of ``serialized(_:)->String``.
     public static func serialized(_ dictionary: Dictionary) throws(WebServiceError) -> String? {
         guard !dictionary.isEmpty else { return nil }
         var serializer = StructuredFieldSerializer()
