@@ -77,8 +77,8 @@ let fuzzTargets: [Target] =
         .executableTarget(
             name: "fuzz",
             dependencies: [
-                "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceMocking",
-                "WebServicePagination", "WebSocketCodec",
+                "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceFields",
+                "WebServiceMocking", "WebServicePagination", "WebSocketCodec",
             ] + curlDependency,
             path: "Tests/Fuzz",
             swiftSettings: optionalSettings
@@ -94,6 +94,7 @@ let package = Package(
         .library(name: "WebServiceCallbacks", targets: ["WebServiceCallbacks"]),
         .library(name: "WebServiceDiagnostics", targets: ["WebServiceDiagnostics"]),
         .library(name: "WebServiceDownloads", targets: ["WebServiceDownloads"]),
+        .library(name: "WebServiceFields", targets: ["WebServiceFields"]),
         .library(name: "WebServiceMocking", targets: ["WebServiceMocking"]),
         .library(name: "WebServicePagination", targets: ["WebServicePagination"]),
         .library(name: "WebServiceResilience", targets: ["WebServiceResilience"]),
@@ -107,7 +108,9 @@ let package = Package(
         .target(name: "WebServiceCaching", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(name: "WebServiceCallbacks", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(name: "WebServiceDiagnostics", dependencies: ["WebServiceCore"], swiftSettings: settings),
-        .target(name: "WebServiceDownloads", dependencies: ["WebServiceCore"], swiftSettings: settings),
+        .target(
+            name: "WebServiceDownloads", dependencies: ["WebServiceCore", "WebServiceFields"], swiftSettings: settings),
+        .target(name: "WebServiceFields", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(
             name: "WebServiceMocking",
             dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads", "WebSocketCodec"],
@@ -193,6 +196,9 @@ let package = Package(
             dependencies: ["WebServiceCore", "WebServiceDownloads", "WebServiceMocking", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
+            name: "WebServiceFieldsTests", dependencies: ["WebServiceCore", "WebServiceFields", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
             name: "WebServiceMockingTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDownloads",
@@ -233,7 +239,7 @@ let package = Package(
             name: "GuideTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics",
-                "WebServiceDownloads",
+                "WebServiceDownloads", "WebServiceFields",
                 "WebServiceInspector", "WebServiceMocking", "WebServicePagination", "WebServiceResilience",
                 "WebServiceSockets", "WebServiceTesting",
                 "TestSupport",

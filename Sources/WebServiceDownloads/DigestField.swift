@@ -1,4 +1,5 @@
 import WebServiceCore
+import WebServiceFields
 
 /// The values of `Repr-Digest` and `Content-Digest` fields (RFC 9530).
 enum DigestField {
@@ -8,12 +9,11 @@ enum DigestField {
     /// and values that are not dictionaries are ignored.
     static func digests(_ value: String) -> [SHA2: [UInt8]] {
         var digests: [SHA2: [UInt8]] = [:]
-        let members = StructuredField.dictionary(value) ?? [:]
+        let members = StructuredField.dictionary(parsing: value) ?? [:]
         for algorithm in SHA2.allCases {
-            guard case .item(let item)? = members[algorithm.rawValue], case .bytes(let digest) = item.value,
-                digest.count == algorithm.length
+            guard let digest = members[algorithm.rawValue]?.item?.value.byteSequence, digest.count == algorithm.length
             else { continue }
-            digests[algorithm] = digest
+            digests[algorithm] = [UInt8](digest)
         }
         return digests
     }

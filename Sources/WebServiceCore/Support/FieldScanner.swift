@@ -2,8 +2,8 @@
 /// section 5.6).
 ///
 /// The scanner tolerates common deviations from the grammar: empty members, spaces around `=`,
-/// parameters without a value, and quoted strings without an end. ``StructuredField`` is strict.
-/// Each byte is examined a constant number of times.
+/// parameters without a value, and quoted strings without an end. Each byte is examined a
+/// constant number of times.
 package struct FieldScanner {
     package private(set) var rest: ArraySlice<UInt8>
 
@@ -11,7 +11,7 @@ package struct FieldScanner {
         rest = Array(field.utf8)[...]
     }
 
-    mutating func take() -> UInt8? { rest.popFirst() }
+    package mutating func take() -> UInt8? { rest.popFirst() }
 
     /// Removes the next byte if it is the given mark, and returns whether it was.
     package mutating func take(_ mark: Unicode.Scalar) -> Bool {

@@ -1,4 +1,5 @@
 import Foundation
+import WebServiceFields
 
 @testable import WebServiceCore
 @testable import WebServicePagination
@@ -92,19 +93,27 @@ extension FuzzTarget {
 
     @Sendable private static func checkStructuredFields(_ bytes: [UInt8]) throws {
         let field = text(bytes)
-        let members = StructuredField.list(field)
-        if let item = StructuredField.item(field) {
-            try require(members == [.item(item)], "the item is another one in a list")
+        let list = StructuredField.list(parsing: field)
+        if let item = StructuredField.item(parsing: field) {
+            try require(list == [.item(item)], "the item is another one in a list")
+            let serialized = try StructuredField.serialized(item)
+            try require(StructuredField.item(parsing: serialized) == item, "\(serialized) is another item")
         }
-        for case .item(let item) in members ?? [] {
-            switch item.value {
-            case .integer(let number), .decimal(let number), .date(let number):
-                try require(abs(number) < 1_000_000_000_000_000, "\(number) has more than 15 digits")
-            default: break
-            }
+        if let list {
+            let serialized = try StructuredField.serialized(list)
+            try require((serialized == nil) == list.isEmpty, "the list is \(serialized ?? "absent")")
+            try require(StructuredField.list(parsing: serialized ?? "") == list, "\(serialized ?? "") is another list")
         }
-        let keys = StructuredField.dictionary(field)?.keys.map { $0 } ?? []
-        try require(keys.allSatisfy { !$0.isEmpty && $0 == $0.asciiLowercased() }, "a key is not in lower case")
+        if let dictionary = StructuredField.dictionary(parsing: field) {
+            let serialized = try StructuredField.serialized(dictionary)
+            try require((serialized == nil) == dictionary.isEmpty, "the dictionary is \(serialized ?? "absent")")
+            try require(
+                StructuredField.dictionary(parsing: serialized ?? "") == dictionary,
+                "\(serialized ?? "") is another dictionary")
+            try require(
+                dictionary.allSatisfy { !$0.key.isEmpty && $0.key == $0.key.asciiLowercased() },
+                "a key is not in lower case")
+        }
     }
 
     @Sendable private static func checkMediaType(_ bytes: [UInt8]) throws {

@@ -1,55 +1,35 @@
 import Foundation
+import WebServiceCore
 
-/// Structured fields (RFC 9651): items, lists and dictionaries.
-///
-/// Parsing is strict (section 4.2): a field that the grammar does not allow has no value. Lists are
-/// nested once at most, so no recursion is necessary. Several field lines are joined with commas.
-package enum StructuredField {
-    /// A value without parameters (section 3.3).
-    package enum BareItem: Hashable, Sendable {
-        /// A number of at most 15 digits.
-        case integer(Int64)
-        /// A number of at most 12 digits before and 3 digits after the decimal point, in
-        /// thousandths.
-        case decimal(thousandths: Int64)
-        case string(String)
-        case token(String)
-        case bytes([UInt8])
-        case boolean(Bool)
-        /// The number of seconds since 1970-01-01.
-        case date(Int64)
-        case displayString(String)
+extension StructuredField {
+    /// Returns the item in the value of a field (RFC 9651, section 4.2.3); `nil` if the value is
+    /// malformed.
+    ///
+    /// The values of a repeated field are joined with commas before.
+    public static func item(parsing field: String) -> Item? {
+        parsed(field) { parser throws(Malformed) in try parser.item() }
     }
 
-    /// Parameters by key, regardless of their order. If a key is repeated, the last value applies.
-    package typealias Parameters = [String: BareItem]
-
-    package struct Item: Hashable, Sendable {
-        package var value: BareItem
-        package var parameters: Parameters = [:]
+    /// Returns the list in the value of a field (RFC 9651, section 4.2.1); `nil` if the value is
+    /// malformed.
+    ///
+    /// The values of a repeated field are joined with commas before. An empty value is an empty
+    /// list.
+    public static func list(parsing field: String) -> List? {
+        parsed(field) { parser throws(Malformed) in try parser.list() }
     }
 
-    /// A member of a list or a dictionary.
-    package enum Member: Hashable, Sendable {
-        case item(Item)
-        case innerList([Item], Parameters)
-    }
-
-    package static func item(_ field: String) -> Item? {
-        parsed(field) { try $0.item() }
-    }
-
-    package static func list(_ field: String) -> [Member]? {
-        parsed(field) { try $0.list() }
-    }
-
-    /// Returns the members by key. If a key is repeated, the last member applies.
-    package static func dictionary(_ field: String) -> [String: Member]? {
-        parsed(field) { try $0.dictionary() }
+    /// Returns the dictionary in the value of a field (RFC 9651, section 4.2.2); `nil` if the value
+    /// is malformed.
+    ///
+    /// The values of a repeated field are joined with commas before. An empty value is an empty
+    /// dictionary. If a key is repeated, the last member applies, in the place of the first.
+    public static func dictionary(parsing field: String) -> Dictionary? {
+        parsed(field) { parser throws(Malformed) in try parser.dictionary() }
     }
 
     private static func parsed<Value>(
-        _ field: String, _ parse: (inout StructuredFieldParser) throws -> Value
+        _ field: String, _ parse: (inout StructuredFieldParser) throws(Malformed) -> Value
     ) -> Value? {
         var parser = StructuredFieldParser(field)
         do {
@@ -66,7 +46,10 @@ package enum StructuredField {
 /// A violation of the grammar.
 private struct Malformed: Error {}
 
+/// A parser (section 4.2). Lists are nested once at most, so no recursion is necessary.
 private struct StructuredFieldParser {
+    private typealias Syntax = StructuredFieldSyntax
+
     private var scanner: FieldScanner
 
     init(_ field: String) {
@@ -85,8 +68,8 @@ private struct StructuredFieldParser {
 
     // MARK: Lists, dictionaries and parameters
 
-    mutating func list() throws(Malformed) -> [StructuredField.Member] {
-        var members: [StructuredField.Member] = []
+    mutating func list() throws(Malformed) -> StructuredField.List {
+        var members: StructuredField.List = []
         while !isAtEnd {
             members.append(try member())
             try separator()
@@ -94,13 +77,13 @@ private struct StructuredFieldParser {
         return members
     }
 
-    mutating func dictionary() throws(Malformed) -> [String: StructuredField.Member] {
-        var members: [String: StructuredField.Member] = [:]
+    mutating func dictionary() throws(Malformed) -> StructuredField.Dictionary {
+        var members: StructuredField.Dictionary = [:]
         while !isAtEnd {
             let key = try key()
             members[key] =
                 scanner.take("=")
-                ? try member() : .item(StructuredField.Item(value: .boolean(true), parameters: try parameters()))
+                ? try member() : .item(true, parameters: try parameters())
             try separator()
         }
         return members
@@ -120,14 +103,14 @@ private struct StructuredFieldParser {
         var items: [StructuredField.Item] = []
         while true {
             skipSpaces()
-            if scanner.take(")") { return .innerList(items, try parameters()) }
+            if scanner.take(")") { return .innerList(items, parameters: try parameters()) }
             items.append(try item())
             guard let next = scanner.rest.first, " )".utf8.contains(next) else { throw Malformed() }
         }
     }
 
     mutating func item() throws(Malformed) -> StructuredField.Item {
-        StructuredField.Item(value: try bareItem(), parameters: try parameters())
+        StructuredField.Item(try bareItem(), parameters: try parameters())
     }
 
     private mutating func parameters() throws(Malformed) -> StructuredField.Parameters {
@@ -141,50 +124,43 @@ private struct StructuredFieldParser {
     }
 
     private mutating func key() throws(Malformed) -> String {
-        guard let first = scanner.rest.first, Self.isLowercase(first) || first == UInt8(ascii: "*") else {
-            throw Malformed()
-        }
-        let key = scanner.take { Self.isLowercase($0) || ASCII.isDigit($0) || "_-.*".utf8.contains($0) }
-        return String(decoding: key, as: UTF8.self)
-    }
-
-    private static func isLowercase(_ byte: UInt8) -> Bool {
-        byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z")
+        guard let first = scanner.rest.first, Syntax.isKeyStart(first) else { throw Malformed() }
+        return String(decoding: scanner.take(while: Syntax.isKey), as: UTF8.self)
     }
 
     // MARK: Bare items
 
     private mutating func bareItem() throws(Malformed) -> StructuredField.BareItem {
         if scanner.take("\"") { return .string(try string()) }
-        if scanner.take(":") { return .bytes(try byteSequence()) }
+        if scanner.take(":") { return .byteSequence(try byteSequence()) }
         if scanner.take("%") { return .displayString(try displayString()) }
         if scanner.take("@") {
             guard case .integer(let seconds) = try number() else { throw Malformed() }
-            return .date(seconds)
+            return .date(Date(timeIntervalSince1970: TimeInterval(seconds)))
         }
         if scanner.take("?") {
             if scanner.take("1") { return .boolean(true) }
             try expect("0")
             return .boolean(false)
         }
-        guard let first = scanner.rest.first, ASCII.isAlpha(first) || first == UInt8(ascii: "*") else {
-            return try number()
-        }
-        return .token(String(decoding: scanner.take { ASCII.isToken($0) || ":/".utf8.contains($0) }, as: UTF8.self))
+        guard let first = scanner.rest.first, Syntax.isTokenStart(first) else { return try number() }
+        return .token(String(decoding: scanner.take(while: Syntax.isToken), as: UTF8.self))
     }
 
     private mutating func number() throws(Malformed) -> StructuredField.BareItem {
         let sign: Int64 = scanner.take("-") ? -1 : 1
         var digits = scanner.take(while: ASCII.isDigit)
         let isDecimal = !digits.isEmpty && scanner.take(".")
-        guard (1...(isDecimal ? 12 : 15)).contains(digits.count) else { throw Malformed() }
+        guard (1...(isDecimal ? Syntax.decimalDigits : Syntax.integerDigits)).contains(digits.count) else {
+            throw Malformed()
+        }
         if isDecimal {
             let fraction = scanner.take(while: ASCII.isDigit)
             guard (1...3).contains(fraction.count) else { throw Malformed() }
             digits += fraction + repeatElement(UInt8(ascii: "0"), count: 3 - fraction.count)
         }
         let number = sign * digits.reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) }
-        return isDecimal ? .decimal(thousandths: number) : .integer(number)
+        return isDecimal ? .decimal(Double(number) / 1_000) : .integer(number)
     }
 
     private mutating func string() throws(Malformed) -> String {
@@ -209,26 +185,26 @@ private struct StructuredFieldParser {
     }
 
     private mutating func printableByte() throws(Malformed) -> UInt8 {
-        guard let byte = scanner.take(), byte >= 0x20, byte < 0x7F else { throw Malformed() }
+        guard let byte = scanner.take(), Syntax.isPrintable(byte) else { throw Malformed() }
         return byte
     }
 
     /// Removes a hexadecimal digit, which must be in lower case (section 3.3.8).
     private mutating func hexDigit() throws(Malformed) -> UInt8 {
-        guard let byte = scanner.take(), ASCII.isDigit(byte) || Self.isLowercase(byte),
+        guard let byte = scanner.take(), ASCII.isDigit(byte) || Syntax.isLowercase(byte),
             let value = ASCII.hexValue(byte)
         else { throw Malformed() }
         return value
     }
 
     /// Removes bytes in Base64. The padding may be missing (section 4.2.7).
-    private mutating func byteSequence() throws(Malformed) -> [UInt8] {
+    private mutating func byteSequence() throws(Malformed) -> Data {
         let digits = scanner.take { $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: "=") }
         let padding = repeatElement(UInt8(ascii: "="), count: (4 - digits.count % 4) % 4)
         let given = scanner.take { $0 == UInt8(ascii: "=") }
         guard given.isEmpty || given.elementsEqual(padding), let bytes = Data(base64Encoded: Data(digits + padding))
         else { throw Malformed() }
         try expect(":")
-        return [UInt8](bytes)
+        return bytes
     }
 }

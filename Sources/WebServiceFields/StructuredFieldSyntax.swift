@@ -1,0 +1,23 @@
+import WebServiceCore
+
+/// The grammar of both directions.
+enum StructuredFieldSyntax {
+    /// The maximum number of digits of an integer, and that of a decimal before the point.
+    static let (integerDigits, decimalDigits) = (15, 12)
+    /// The least number with too many digits: of an integer, and of a decimal in thousandths.
+    static let bound: Int64 = 1_000_000_000_000_000
+
+    static func isKeyStart(_ byte: UInt8) -> Bool { isLowercase(byte) || byte == UInt8(ascii: "*") }
+
+    static func isKey(_ byte: UInt8) -> Bool {
+        isLowercase(byte) || ASCII.isDigit(byte) || "_-.*".utf8.contains(byte)
+    }
+
+    static func isTokenStart(_ byte: UInt8) -> Bool { ASCII.isAlpha(byte) || byte == UInt8(ascii: "*") }
+
+    static func isToken(_ byte: UInt8) -> Bool { ASCII.isToken(byte) || ":/".utf8.contains(byte) }
+
+    static func isPrintable(_ byte: UInt8) -> Bool { byte >= 0x20 && byte < 0x7F }
+
+    static func isLowercase(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z") }
+}
