@@ -64,7 +64,7 @@ extension CurlSession.Proxy {
     func check() throws(WebServiceError) {
         guard let url = address else { return }
         func fail(_ message: String) -> WebServiceError { WebServiceError(.curl, message) }
-        guard !url.isEmpty else { throw fail("the proxy URL is empty; use 'none' to connect directly") }
+        guard !url.isEmpty else { throw fail("the proxy URL is empty; use .none to connect directly") }
         guard url.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw fail("the proxy URL contains a control character; remove it")
         }
@@ -81,7 +81,7 @@ extension CurlSession.Proxy {
             Origin("http://" + String(Substring(host ?? authority))) != nil
         else { throw fail("the proxy URL has a path, or no valid host and port; use 'http://host:port'") }
         guard case .authenticated(_, let user, let password, let usesDigest) = self else { return }
-        guard host == nil else { throw fail("the proxy URL contains a user; pass the user only as 'user'") }
+        guard host == nil else { throw fail("the proxy URL contains a user; remove it and pass it as 'user'") }
         guard (user + password).utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw fail("the user or the password of the proxy contains a control character; remove it")
         }

@@ -81,7 +81,8 @@ extension Response {
         guard let link = link(relation) else { return nil }
         guard allowed(url) else {
             throw Self.refused(
-                "the page with the link was redirected to another origin; add that origin to origins if it is trusted",
+                "the page with the link was redirected to another origin; add that origin to 'origins' if it is "
+                    + "trusted",
                 self)
         }
         guard let target = URL(string: link.target) else {
@@ -91,7 +92,7 @@ extension Response {
     }
 
     fileprivate static let otherOrigin =
-        "the next page is at an origin that is not allowed; add that origin to origins if it is trusted"
+        "the next page is at an origin that is not allowed; add that origin to 'origins' if it is trusted"
 
     fileprivate static func refused(_ message: String, _ response: Response?) -> WebServiceError {
         WebServiceError(.linkRefused, message, response: response)

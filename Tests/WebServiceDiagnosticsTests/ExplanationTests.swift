@@ -111,7 +111,7 @@ struct ExplanationTests {
         _ = await missing.result
         #expect(
             lines(missing.task) == [
-                "No stored response was read: no storage stores responses to Get; add one to storages.",
+                "No stored response was read: no storage stores responses to Get; add one to 'storages'.",
                 "The exchange failed: noStorage.",
             ])
     }

@@ -38,7 +38,10 @@ import WebServiceMocking
         }
         #expect(
             issues.withLock { $0 }
-                == ["exchanges of brewers.json were not replayed: exchange 1, GET https://h/v1/brewers"])
+                == [
+                    "exchanges of brewers.json were not replayed: exchange 1, GET https://h/v1/brewers; record the "
+                        + "cassette again or call finish(allowsUnused: true)"
+                ])
         await #expect(throws: URLError.self) {
             try await trait.provideScope(for: test, testCase: testCase) { throw URLError(.unknown) }
         }

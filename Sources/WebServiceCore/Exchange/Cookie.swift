@@ -157,8 +157,11 @@ extension Cookie {
             return "an invalid domain; use a host name"
         }
         if expires?.timeIntervalSince1970.isFinite == false { return "an expiry date that is not finite; use nil" }
-        return isPrefixValid(hasDomain: !isHostOnly, path: path)
-            ? nil : "the prefix __Secure- without isSecure, or __Host- without isSecure, isHostOnly and the path '/'"
+        if isPrefixValid(hasDomain: !isHostOnly, path: path) { return nil }
+        return """
+            the prefix __Secure- without isSecure, or __Host- without isSecure, isHostOnly and the path '/'; set them \
+            or use another name
+            """
     }
 
     /// Returns whether the attributes fulfill the name prefixes (RFC 6265bis, section 4.1.3).

@@ -45,12 +45,12 @@ extension Response {
     public func text() throws -> String {
         let charset = header(.contentType).flatMap { MediaType.parameter("charset", of: $0) }
         guard let encoding = Charset.encoding(named: charset ?? "utf-8") else {
-            throw error(.decoding, "the charset of the response is not supported; read data instead of text()")
+            throw error(.decoding, "the charset of the response is not supported; read 'data' instead of text()")
         }
         guard let text = String(data: data, encoding: encoding) else {
             throw error(
                 .decoding,
-                "the response body is not text in the charset of its Content-Type; read data instead of text()")
+                "the response body is not text in the charset of its Content-Type; read 'data' instead of text()")
         }
         return text
     }

@@ -15,8 +15,8 @@ extension FileStorage {
         guard format == .wrapped else {
             throw WebServiceError(
                 .storage,
-                "a file storage of the format bare cannot list its entries, because it stores no keys; use the "
-                    + "format wrapped")
+                "a file storage with format: .bare cannot list its entries, because it stores no keys; create it with "
+                    + "format: .wrapped")
         }
         return try await perform("the entries could not be listed") {
             guard let folder = try self.openFolder() else { return [] }

@@ -44,7 +44,9 @@ extension FileStorage {
         guard format == .wrapped, classifications != [classification] else {
             guard classifications == [classification] else {
                 throw WebServiceError(
-                    .storage, "a file storage of the format bare stores no classifications; use one storage for each")
+                    .storage,
+                    "a file storage with format: .bare stores no classifications; use one storage for each "
+                        + "classification")
             }
             return try await removeAll()
         }

@@ -92,7 +92,7 @@ extension ServiceCore {
         let shared = request as? SharedRequest
         let endpoints = shared == nil ? typed.endpoints : [SharedEndpoint()]
         guard let endpoint = endpoints.first(where: { $0.supports(request) }) else {
-            let message = "no endpoint supports \(type(of: request)); add one to endpoints"
+            let message = "no endpoint supports \(type(of: request)); add one to 'endpoints'"
             task.complete(.failure(WebServiceError(.noEndpoint, message)))
             return
         }
@@ -120,7 +120,9 @@ extension ServiceCore {
             task.attach(RequestRegistry.Ticket(registry: registry, flight: id, waiter: flight.id))
         case .duplicate:
             let name = shared?.summary ?? "\(type(of: request))"
-            let message = "\(key == nil ? "an equal request" : "a request with the same key") is in flight: \(name)"
+            let message =
+                "\(key == nil ? "an equal request" : "a request with the same key") is in flight: \(name); "
+                + "use .join instead of .reject to share its response"
             task.complete(.failure(WebServiceError(.duplicateRequest, message)))
         }
     }

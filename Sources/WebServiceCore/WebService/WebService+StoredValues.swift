@@ -134,7 +134,8 @@ extension ServiceCore {
                 }
             }
         }
-        throw WebServiceError(.noEndpoint, "no endpoint processes stored data of \(Request.self); add one to endpoints")
+        throw WebServiceError(
+            .noEndpoint, "no endpoint processes stored data of \(Request.self); add one to 'endpoints'")
     }
 
     /// Stores a response and reports any error.
@@ -175,7 +176,7 @@ extension ServiceCore {
     }
 
     static func noStorage(for request: any ServiceRequest) -> WebServiceError {
-        WebServiceError(.noStorage, "no storage stores responses to \(type(of: request)); add one to storages")
+        WebServiceError(.noStorage, "no storage stores responses to \(type(of: request)); add one to 'storages'")
     }
 
     private static func noStoredData(_ message: String, _ underlying: (any Error)? = nil) -> WebServiceError {

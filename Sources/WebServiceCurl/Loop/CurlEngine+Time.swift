@@ -86,7 +86,9 @@ extension CurlEngine {
                     connection.shutDown()
                 }
                 let seconds = Double(handle.attempt.idleLimit) / 1e9
-                let text = "no byte of the request or the response was sent or received for \(seconds) s"
+                let text =
+                    "no byte of the request or the response was sent or received for \(seconds) s; set a longer "
+                    + "timeout if the server needs more time"
                 end(handle, CurlError.error(.timedOut, text))
             } else {
                 idleCheckInstant = min(idleCheckInstant, max(limit, start &+ Self.idleCheckInterval))

@@ -90,7 +90,9 @@ enum CurlError {
         guard let identity, isOfPrivateKey(detail) else { return error(CURLE_SSL_CERTPROBLEM, detail) }
         // libcurl reports the same error for each cause.
         let key = (identity.key ?? identity.certificate).name
-        let text = "\(key) cannot be used: its password is wrong, or the key does not belong to the certificate"
+        let text =
+            "\(key) cannot be used: its password is wrong, or the key does not belong to the certificate; correct "
+            + "keyPassword or the key"
         return error(.clientCertificateRejected, "\(text) (\(detail))")
     }
 

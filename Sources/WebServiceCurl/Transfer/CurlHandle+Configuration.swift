@@ -77,7 +77,7 @@ extension CurlHandle {
             guard configuration.unixSocketPath == nil else { break }
             try check(
                 ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_3)),
-                "HTTP/3, which this build of libcurl may not support")
+                "HTTP/3; install a libcurl that supports it or set another httpVersion")
         }
         try limitRates(configuration)
         if let url = configuration.dnsURL {

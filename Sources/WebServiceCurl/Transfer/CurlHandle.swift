@@ -162,7 +162,9 @@ final class CurlHandle {
         case CURLE_OPERATION_TIMEDOUT:
             return .failure(
                 CurlError.error(
-                    .cannotConnectToHost, "the connection was not established within connectTimeout: \(detail)"))
+                    .cannotConnectToHost,
+                    "the connection was not established within its connectTimeout; set a longer one if the server "
+                        + "needs more time: \(detail)"))
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
             // Before the tunnel, the key is that of the proxy, if it has pins.
             let proxyPins = tunnelStatus == 0 ? engine.configuration.proxyTLS?.pinnedPublicKeys ?? [] : []

@@ -35,8 +35,8 @@ struct TLSMaterial: Sendable {
             name = "the file of \(purpose), '\(path)',"
             do { bytes = try Data(contentsOf: URL(fileURLWithPath: path)) } catch {
                 let isMissing = (error as? CocoaError)?.code == .fileReadNoSuchFile
-                throw WebServiceError(
-                    .curl, "\(name) \(isMissing ? "does not exist" : "could not be read; check its permissions")")
+                let advice = isMissing ? "does not exist; correct its path" : "could not be read; check its permissions"
+                throw WebServiceError(.curl, "\(name) \(advice)")
             }
         case .data(let data):
             name = "the data of \(purpose)"

@@ -11,7 +11,9 @@ struct InspectorRoutes: Sendable {
 
     /// Returns the page, its data, or a refusal without content.
     func response(to request: ReceivedRequest) -> MockResponse {
-        guard isFromPage(request) else { return refusal(403, "this host or origin may not read the inspector") }
+        guard isFromPage(request) else {
+            return refusal(403, "this host or origin is not allowed to read the inspector; open the inspector's URL")
+        }
         if request.method == .POST, let number = numberToSend(request) { return send(number, request) }
         guard request.method == .GET else { return refusal(405, "only GET is supported") }
         let parts = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
@@ -61,7 +63,7 @@ struct InspectorRoutes: Sendable {
 
     /// A redirect to the URL with a trailing slash, which the page's relative URLs require.
     private var redirect: MockResponse {
-        var response = refusal(308, "the URL ends with a slash")
+        var response = refusal(308, "the URL must end with a slash")
         response.headers[.location] = "/\(token.text)/"
         return response
     }
@@ -96,7 +98,7 @@ struct InspectorRoutes: Sendable {
     /// Sends a request that was changed on the page. The page must prove its origin.
     private func send(_ number: Int, _ request: ReceivedRequest) -> MockResponse {
         guard request.headers["Origin"] != nil, request.headers[.contentType] == ContentType.json else {
-            return refusal(403, "only the page of the inspector may send requests")
+            return refusal(403, "requests can be sent only from the page of the inspector; open the inspector's URL")
         }
         guard let send = store.send else {
             return refusal(409, "the inspector has no service that can send; create it with init(observing:)")

@@ -123,7 +123,7 @@ struct Cassette: Codable, Sendable {
             throw error
         } catch {
             throw WebServiceError(
-                .cassette, "the cassette \(name) is damaged and must be recorded again: \(error)", underlying: error)
+                .cassette, "the cassette \(name) is damaged; record the cassette again: \(error)", underlying: error)
         }
         for (place, exchange) in exchanges.enumerated() where !exchange.isValid {
             throw WebServiceError(

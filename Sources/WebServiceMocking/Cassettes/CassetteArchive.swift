@@ -79,7 +79,7 @@ struct CassetteArchive: Decodable {
         }
         do { self = try JSON.decode(CassetteArchive.self, from: data) } catch {
             throw WebServiceError(
-                .cassette, "the archive \(name) is damaged and must be exported again: \(error)", underlying: error)
+                .cassette, "the archive \(name) is damaged; export the archive again: \(error)", underlying: error)
         }
     }
 }
@@ -89,8 +89,12 @@ extension CassetteArchive.Entry {
     ///
     /// - Throws: A description of the missing or invalid part.
     func received() throws(CassetteArchive.Damage) -> ReceivedRequest? {
-        guard let method = request.method, let url = request.url else { throw .init("has no method or URL") }
-        guard ASCII.isToken(method.utf8) else { throw .init("has an invalid method") }
+        guard let method = request.method, let url = request.url else {
+            throw .init("has no method or URL; export the archive again, or remove the entry")
+        }
+        guard ASCII.isToken(method.utf8) else {
+            throw .init("has an invalid method; export the archive again, or remove the entry")
+        }
         let scheme = url.prefix { $0 != ":" }.asciiLowercased()
         guard scheme == "http" || scheme == "https" else { return nil }
         var fields = request.fields
@@ -105,7 +109,7 @@ extension CassetteArchive.Entry {
         guard let content = request.postData else { return Data() }
         if content.text?.isEmpty ?? true, let parameters = content.params, !parameters.isEmpty {
             guard MediaType.essence(content.mimeType ?? "") == "application/x-www-form-urlencoded" else {
-                throw .init("has no text for its request body; export the archive with content, or exclude the entry")
+                throw .init("has no text for its request body; export the archive with content, or remove the entry")
             }
             return Data(parameters.map { "\($0.name)=\($0.value ?? "")" }.joined(separator: "&").utf8)
         }
@@ -125,7 +129,9 @@ extension CassetteArchive.Entry {
         let body = try response.content?.data() ?? Data()
         var message = Cassette.Message(status: status)
         message.set(fields, Data())
-        guard let head = message.head(url: url) else { throw .init("has an invalid status or header field") }
+        guard let head = message.head(url: url) else {
+            throw .init("has an invalid status or header field; export the archive again, or exclude the entry")
+        }
         let size = response.content?.size ?? 0
         guard size <= 0 || response.content?.text != nil else {
             throw .init("has no content for its response; export the archive with content, or exclude the entry")
@@ -145,10 +151,10 @@ extension CassetteArchive.Content {
             return charset.flatMap { text.data(using: $0) } ?? Data(text.utf8)
         case "base64":
             guard let data = Data(base64Encoded: text, options: .ignoreUnknownCharacters) else {
-                throw .init("has a body that is not Base64")
+                throw .init("has a body that is not Base64; export the archive again, or remove the entry")
             }
             return data
-        default: throw .init("has a body with an unknown encoding; only base64 is supported")
+        default: throw .init("has a body with an unknown encoding; export it as text or Base64, or remove the entry")
         }
     }
 }

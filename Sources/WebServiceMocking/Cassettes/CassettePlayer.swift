@@ -119,8 +119,8 @@ final class CassettePlayer: Sendable {
         guard let difference else { return nil }
         let error = WebServiceError(
             .cassetteMismatch,
-            "message \(number) of \(compare(exchange.request).summary) is not the one in \(name); record it again or "
-                + "correct the program: \(difference)")
+            "message \(number) of \(compare(exchange.request).summary) is not the one in \(name); correct the "
+                + "program or record the cassette again: \(difference)")
         failures.withLock { $0.append(error) }
         return error
     }

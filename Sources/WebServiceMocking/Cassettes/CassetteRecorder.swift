@@ -107,8 +107,8 @@ final class CassetteRecorder: Sendable {
             guard let finding = scan.finding(in: exchange) else { continue }
             throw WebServiceError(
                 .cassetteSecret,
-                "the cassette is not written: exchange \(place + 1) has \(finding); add the value's name to the "
-                    + "redaction, add the value to secrets, or allow it")
+                "the cassette is not written: exchange \(place + 1) has \(finding); add the value's name to "
+                    + "'redaction', or add the value to 'secrets', or to 'allowed' if it is not secret")
         }
         return exchanges
     }

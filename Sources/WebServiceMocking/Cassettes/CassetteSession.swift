@@ -227,7 +227,8 @@ public final class CassetteSession: StreamingSession {
             guard !unused.isEmpty, !allowsUnused else { return }
             throw WebServiceError(
                 .cassette,
-                "exchanges of \(file.lastPathComponent) were not replayed: \(unused.joined(separator: "; "))")
+                "exchanges of \(file.lastPathComponent) were not replayed: \(unused.joined(separator: "; ")); "
+                    + "record the cassette again or call finish(allowsUnused: true)")
         }
     }
 

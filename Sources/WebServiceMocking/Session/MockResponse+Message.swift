@@ -146,10 +146,11 @@ extension MockResponse {
         var text = ""
         for field in fields {
             guard ASCII.isToken(field.name.utf8) else {
-                throw unwritable("the header field name \(field.name.debugDescription) is not a token")
+                throw unwritable(
+                    "the header field name \(field.name.debugDescription) is not a token; use letters, digits and '-'")
             }
             guard !field.value.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A || $0 == 0 }) else {
-                throw unwritable("the value of the header field \(field.name) contains CR, LF or NUL")
+                throw unwritable("the value of the header field \(field.name) contains CR, LF or NUL; remove it")
             }
             text += "\(field.name): \(field.value)\r\n"
         }

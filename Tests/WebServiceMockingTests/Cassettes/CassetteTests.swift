@@ -184,7 +184,7 @@ import WebServiceCore
         let unused = #expect(throws: WebServiceError.self) { try cassette.finish() }
         #expect(
             unused?.message == "exchanges of brewers.json were not replayed: exchange 1, GET https://h/v1/other; "
-                + "exchange 2, POST https://h/v1/orders")
+                + "exchange 2, POST https://h/v1/orders; record the cassette again or call finish(allowsUnused: true)")
         try cassette.finish(allowsUnused: true)
     }
 

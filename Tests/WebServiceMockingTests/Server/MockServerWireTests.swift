@@ -112,7 +112,8 @@ import WebServiceCore
         #expect(text.hasPrefix("HTTP/1.1 500 Internal Server Error\r\n"))
         #expect(!text.contains("\r\nInjected"))
         #expect(
-            name != "X-Bad" || text.hasSuffix("mockServer: the value of the header field X-Bad contains CR, LF or NUL"))
+            name != "X-Bad"
+                || text.hasSuffix("mockServer: the value of the header field X-Bad contains CR, LF or NUL; remove it"))
     }
 
     @Test("A response or JSON that cannot be encoded is a 500 with the reason")

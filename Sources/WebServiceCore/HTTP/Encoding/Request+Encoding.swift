@@ -121,7 +121,7 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(
                     .encoding,
                     "the request has both an httpBodyStream and parameters that belong in the body; set "
-                        + "parameterEncoding to query")
+                        + "parameterEncoding to .query")
             }
             return (parameterEncoding == .json ? try parameters.jsonData() : try encodeForm(parameters), nil, nil)
         }

@@ -28,7 +28,8 @@ extension WebService {
                 let reason = endpoint.map {
                     "the first endpoint that supports \(Typed.self) is \(type(of: $0)); add an HTTPEndpoint before it"
                 }
-                throw WebServiceError(.noEndpoint, reason ?? "no endpoint supports \(Typed.self); add one to endpoints")
+                throw WebServiceError(
+                    .noEndpoint, reason ?? "no endpoint supports \(Typed.self); add one to 'endpoints'")
             }
             let source: any PipelineSource = endpoint.session.map { SessionService(core, $0) } ?? core
             return SessionTask(source, try request.request(for: self), type: Typed.self)

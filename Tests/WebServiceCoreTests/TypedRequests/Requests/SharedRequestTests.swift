@@ -75,7 +75,9 @@ struct SharedRequestTests {
         let second = service.GET("/x?token=secret").setDuplicates(.reject).string()
         let error = await #expect(throws: WebServiceError.self) { try await second.value }
         #expect(error?.code == .duplicateRequest)
-        #expect(error?.message == "an equal request is in flight: GET https://h/v1/x")
+        #expect(
+            error?.message == "an equal request is in flight: GET https://h/v1/x; use .join instead of .reject to "
+                + "share its response")
         #expect(error?.request?.method == .GET)
         await session.exchanges.wait()[0].respond("x")
         #expect(try await first.value == "x")
