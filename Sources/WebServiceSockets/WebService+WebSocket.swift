@@ -9,9 +9,9 @@ extension WebService {
     /// ```
     /// The handshake is a GET request of this service: its interceptors, delegate, cookies,
     /// observers and log apply, and redirects are followed. An interceptor can retry the handshake
-    /// or add a token. The session must be a `CurlSession` or, in tests, a `MockSession` or a
-    /// `CassetteSession`; the options of a `CurlSession` for proxies, TLS, pins and addresses apply
-    /// to the connection.
+    /// or add a token. The session must be a `CurlSession`, on Apple platforms a `CurlSession` or
+    /// a `FoundationSession`, or in tests a `MockSession` or a `CassetteSession`. The options of a
+    /// `CurlSession` for proxies, TLS, pins and addresses apply to the connection.
     ///
     /// - Parameters:
     ///   - path: The path, or an absolute URL, whose scheme may be `ws` or `wss`.

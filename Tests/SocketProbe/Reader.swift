@@ -4,7 +4,7 @@ import WebServiceCurl
 import WebServiceSockets
 
 /// Opens a connection whose server sends without end, reads nothing until another response of the
-/// server is complete, sends a message, and then reads.
+/// server is complete, and then reads.
 ///
 /// Each line of output is the name of a measurement, a space and a number: `growth`, the additional
 /// memory in bytes before the first message was read, and `read`, the number of messages that were
@@ -23,7 +23,6 @@ func readLate(_ base: String) async throws {
     let socket = try await service.webSocket("/flood")
     _ = try await service.GET("/pause").data().value
     print("growth \(memory("VmHWM:") - before)")
-    try await socket.send("continue")
     var count = 0
     for try await _ in socket.messages {
         count += 1

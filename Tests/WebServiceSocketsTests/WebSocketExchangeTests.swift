@@ -80,7 +80,12 @@ struct WebSocketExchangeTests {
 
     @Test("A session without byte connections is an error that names CurlSession", .covers("W-02"))
     func unsupported() async throws {
-        let service = WebService("https://api.test", session: FoundationSession.shared)
+        #if canImport(Darwin)
+        let session: any Session = URLSession.shared
+        #else
+        let session: any Session = FoundationSession.shared
+        #endif
+        let service = WebService("https://api.test", session: session)
         let error = await failure { _ = try await service.webSocket("/chat") }
         #expect(code(error) == .webSocketUnsupported)
         #expect((error as? WebServiceError)?.message.contains("CurlSession") == true)

@@ -63,8 +63,10 @@ package final class HandlerPool: TaskExecutor {
         add(Work(job: UnownedJob(job), executor: asUnownedTaskExecutor(), token: nil))
     }
 
-    /// Runs a job of another executor, which counts the work of a test clock.
-    func enqueue(_ job: UnownedJob, of executor: UnownedTaskExecutor, _ token: WorkCount.Token) {
+    /// Runs a job of another executor soon, never on the calling thread.
+    ///
+    /// - Parameter token: The work of a test clock, which ends when the job has run.
+    package func enqueue(_ job: UnownedJob, of executor: UnownedTaskExecutor, _ token: WorkCount.Token? = nil) {
         add(Work(job: job, executor: executor, token: token))
     }
 

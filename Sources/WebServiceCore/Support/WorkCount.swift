@@ -74,6 +74,9 @@ extension TaskClock {
     /// The executor of exchanges and handlers: ``HandlerPool``, or one that this clock waits for.
     package var executor: any TaskExecutor { work ?? HandlerPool.shared }
 
+    /// A Boolean value that indicates whether the clock waits for work in progress.
+    package var countsWork: Bool { work != nil }
+
     /// Begins work that this clock waits for; `nil` for clocks that do not wait.
     package func beginWork() -> WorkCount.Token? { work?.begin() }
 

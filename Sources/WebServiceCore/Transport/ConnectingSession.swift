@@ -27,6 +27,12 @@ package protocol ByteConnection: AnyObject, Sendable {
     /// The metrics of opening the connection, and the number of bytes sent and received so far.
     var metrics: TransportMetrics { get }
 
+    /// An executor that runs jobs on the threads of the transport, which saves waking others; `nil`
+    /// if there is none.
+    ///
+    /// Its Swift tasks must not block or call code of the program.
+    var executor: (any TaskExecutor)? { get }
+
     /// Returns the next bytes, at most 64 KiB, or no bytes at the end and in every later call.
     ///
     /// While this method is not called, at most 64 KiB are buffered. Concurrent calls receive
@@ -49,4 +55,8 @@ package protocol ByteConnection: AnyObject, Sendable {
     ///
     /// Bytes that ``send(_:)`` has passed to the system are still sent.
     func close()
+}
+
+extension ByteConnection {
+    package var executor: (any TaskExecutor)? { nil }
 }

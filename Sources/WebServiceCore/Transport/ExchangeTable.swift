@@ -149,6 +149,15 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         }
     }
 
+    #if canImport(Darwin)
+    /// Creates a task that transfers bytes; `nil` if the session was invalidated.
+    func streamTask(toHost host: String, port: Int) -> URLSessionStreamTask? {
+        guard let task = state.withLock({ $0.session })?.streamTask(withHostName: host, port: port) else { return nil }
+        state.withLock { _ = $0.unfinished.insert(task.taskIdentifier) }
+        return task
+    }
+    #endif
+
     private func cancel(_ id: Int) {
         // The receiver is never called within `cancel()`, and the queue of the table may be
         // blocked.

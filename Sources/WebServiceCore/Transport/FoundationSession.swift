@@ -12,15 +12,18 @@ public import FoundationNetworking
 /// an ordinary response with its body, regardless of its challenge. Completions run on the delegate
 /// queue of the `URLSession`; ``SessionTask`` continues on another thread immediately.
 ///
+/// On Apple platforms, the session also opens WebSocket connections, over `URLSessionStreamTask`.
+/// That code has not been built or tested. Foundation on Linux has no such tasks.
+///
 /// Create one session per configuration and retain it: on Linux, repeatedly creating and
 /// invalidating sessions is not safe.
 public final class FoundationSession: StreamingSession {
     /// The shared session, which services use by default.
     public static let shared = FoundationSession()
 
-    private let exchanges: ExchangeTable
+    let exchanges: ExchangeTable
     private let clock: TaskClock
-    private let configuration: URLSessionConfiguration
+    let configuration: URLSessionConfiguration
 
     /// Creates a session.
     ///

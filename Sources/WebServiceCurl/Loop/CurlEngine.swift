@@ -147,6 +147,7 @@ final class CurlEngine {
     /// Runs until the loop is closed and no request is active or waiting.
     func run(for loop: CurlLoop) {
         blockSignals()
+        LoopExecutor.allowJobs()
         var jobs: [CurlLoop.Job] = []
         var isAsleep = false
         while true {

@@ -91,6 +91,8 @@ final class CurlLoop: Sendable {
 
     /// The executor of closures that prepare a request.
     var executor: any TaskExecutor { clock.executor }
+    /// The executor of Swift tasks that serve a channel; `nil` if a test clock waits for them.
+    var channelExecutor: (any TaskExecutor)? { clock.countsWork ? nil : LoopExecutor.shared }
 
     init(_ configuration: CurlSession.Configuration, _ clock: TaskClock, rules: HostRules) throws {
         self.clock = clock

@@ -129,6 +129,8 @@ final class CurlChannel: Sendable {
 
     var metrics: TransportMetrics { shared.withLock { $0.metrics } }
 
+    var executor: (any TaskExecutor)? { loop.channelExecutor }
+
     func receive() async throws -> Data {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (reader: Reader) in

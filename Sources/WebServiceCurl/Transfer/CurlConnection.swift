@@ -21,6 +21,8 @@ final class CurlConnection: ByteConnection {
 
     var metrics: TransportMetrics { channel.metrics }
 
+    var executor: (any TaskExecutor)? { channel.executor }
+
     func receive() async throws -> Data { try await channel.receive() }
 
     func send(_ bytes: Data) async throws { try await channel.send(bytes) }

@@ -38,6 +38,7 @@ extension WebSocketChannel {
         var receiver: Waiter?
         var end: Ending?
         var isFull = false
+        var canReceive = true
         var starts = false
     }
 
@@ -63,6 +64,16 @@ extension WebSocketChannel.State {
             end.flatMap { isClosing ? .success(nil) : WebSocketEnd.result(of: $0) }
         }
         return (result, nil)
+    }
+
+    /// A Boolean value that indicates whether the peer may still send bytes.
+    var canReceive: Bool {
+        switch machine.phase {
+        case .open, .closing: true
+        // A client waits until the server ends the connection.
+        case .closed: machine.role == .client
+        case .failed: false
+        }
     }
 
     /// - Returns: Whether the caller must start to send.

@@ -25,6 +25,9 @@ package final class WebSocketChannel: Sendable {
     private let connection: any ByteConnection
     private let settings: Settings
     private let clock: TaskClock
+    /// The executor of the tasks that receive and send. Reports are custom code, so it may be the
+    /// connection's only without them.
+    private let executor: any TaskExecutor
     private let report: (@Sendable (WebSocketMessage, _ isReceived: Bool) -> Void)?
     /// Called once, with the end of the messages.
     private let didEnd: @Sendable (Result<WebSocketClosure?, any Error>) -> Void
@@ -41,6 +44,7 @@ package final class WebSocketChannel: Sendable {
         self.connection = connection
         self.settings = settings
         self.clock = clock
+        executor = (report == nil ? connection.executor : nil) ?? clock.executor
         self.report = report
         self.didEnd = didEnd
         state = Mutex(State(machine: WebSocketStateMachine(role, settings.protocolOptions)))
@@ -50,7 +54,7 @@ package final class WebSocketChannel: Sendable {
     ///
     /// - Parameter bytes: The bytes that were received after the handshake.
     package func start(with bytes: Data) {
-        HandlerPool.startImmediately(on: clock.executor) { [self] in await receive(startingWith: bytes) }
+        HandlerPool.startImmediately(on: executor) { [self] in await receive(startingWith: bytes) }
         if settings.pingInterval != nil { schedulePing() }
     }
 
@@ -58,11 +62,14 @@ package final class WebSocketChannel: Sendable {
 
     private func receive(startingWith first: Data) async {
         var bytes = first
+        var canReceive = true
         do {
             while true {
                 var offset = bytes.startIndex
                 while offset < bytes.endIndex {
-                    if process(bytes, from: &offset) { await room() }
+                    let isFull: Bool
+                    (isFull, canReceive) = process(bytes, from: &offset)
+                    if isFull { await room() }
                 }
                 guard canReceive else { return closeUnlessSending() }
                 bytes = try await connection.receive()
@@ -73,18 +80,6 @@ package final class WebSocketChannel: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether the peer may still send bytes.
-    private var canReceive: Bool {
-        state.withLock { state in
-            switch state.machine.phase {
-            case .open, .closing: true
-            // A client waits until the server ends the connection.
-            case .closed: state.machine.role == .client
-            case .failed: false
-            }
-        }
-    }
-
     /// Closes the byte connection, unless the Close frame is still being sent.
     private func closeUnlessSending() {
         if !state.withLock({ $0.isSending }) { connection.close() }
@@ -92,8 +87,9 @@ package final class WebSocketChannel: Sendable {
 
     /// Processes bytes up to the end of the next event.
     ///
-    /// - Returns: Whether the receiver must wait for a reader.
-    private func process(_ bytes: Data, from offset: inout Data.Index) -> Bool {
+    /// - Returns: Whether the receiver must wait for a reader, and whether the peer may still send
+    ///   bytes. The lock is not taken again for them, because the reader is about to take it.
+    private func process(_ bytes: Data, from offset: inout Data.Index) -> (isFull: Bool, canReceive: Bool) {
         let start = offset
         var message: WebSocketMessage?
         let outcome = state.withLock { state in
@@ -117,12 +113,13 @@ package final class WebSocketChannel: Sendable {
             }
             return Outcome(
                 reader: end == nil && message == nil ? nil : state.reader.take(), end: end.flatMap { state.end($0) },
-                isFull: state.messageBytes >= settings.bufferSize, starts: state.startSending())
+                isFull: state.messageBytes >= settings.bufferSize, canReceive: state.canReceive,
+                starts: state.startSending())
         }
         // Before the reader can respond to it.
         if let message { report?(message, true) }
         perform(outcome)
-        return outcome.isFull
+        return (outcome.isFull, outcome.canReceive)
     }
 
     /// Waits until a reader takes messages.
@@ -205,7 +202,7 @@ package final class WebSocketChannel: Sendable {
     }
 
     private func startSending() {
-        HandlerPool.startImmediately(on: clock.executor) { [self] in await sendOutput() }
+        HandlerPool.startImmediately(on: executor) { [self] in await sendOutput() }
     }
 
     private func sendOutput() async {

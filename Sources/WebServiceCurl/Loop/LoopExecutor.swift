@@ -1,0 +1,25 @@
+import WebServiceCore
+
+/// The executor of Swift tasks that serve a channel.
+///
+/// A task that the thread of a loop resumes continues on that thread, which saves waking another
+/// one. Otherwise, it continues on the handler pool. Such a task must not block or call code of the
+/// program.
+final class LoopExecutor: TaskExecutor {
+    static let shared = LoopExecutor()
+
+    /// Set on the threads of loops, except while they run a job.
+    private static let isLoop = ThreadFlag()
+
+    /// Allows the calling thread, which is that of a loop, to run jobs.
+    static func allowJobs() { isLoop.isSet = true }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        guard Self.isLoop.isSet else { return HandlerPool.shared.enqueue(job, of: asUnownedTaskExecutor()) }
+        // A job that this one enqueues runs on the pool, so that jobs are not nested.
+        Self.isLoop.isSet = false
+        job.runSynchronously(on: asUnownedTaskExecutor())
+        Self.isLoop.isSet = true
+    }
+}
