@@ -3,8 +3,9 @@ import WebServiceCore
 
 /// Access to the storage.
 extension ResponseCache {
-    /// Returns the responses stored under a key after all earlier changes are complete, or none if
-    /// the storage cannot be read within its timeout.
+    /// Waits for all earlier changes to a key, and then returns the responses stored under it.
+    ///
+    /// Returns none if the storage cannot be read or does not respond within its timeout.
     ///
     /// - Throws: `CancellationError`.
     func variants(for key: StorageKey, _ clock: TaskClock) async throws -> CachedVariants {

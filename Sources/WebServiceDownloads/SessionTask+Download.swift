@@ -32,10 +32,10 @@ extension SessionTask {
     /// - `cancel()` and errors leave the received bytes for the next download.
     ///   ``DownloadedFile/Partial`` lists and removes the files that no download has continued.
     /// - `Repr-Digest` and `Content-Digest` (RFC 9530) with SHA-256 or SHA-512 are verified.
-    /// - `Request.Options.deadline` and `Request.Options.maximumResponseBytes` apply only if you
-    ///   set them on the request or the task. The request asks for an uncompressed body. If the
-    ///   server compresses it anyway, the body is decompressed, and an interrupted download cannot
-    ///   be continued.
+    /// - `Request.Options.deadline` and `Request.Options.maximumResponseBytes` apply to the body
+    ///   only if you set them on the request or the task. The request asks for an uncompressed
+    ///   body. If the server compresses it anyway, the body is decompressed, and an interrupted
+    ///   download cannot be continued.
     /// - `onProgress(_:)` reports the bytes of the file, their rate and the estimated end.
     ///
     /// In addition to the errors of other typed tasks, the task can fail with

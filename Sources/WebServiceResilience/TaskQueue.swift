@@ -15,8 +15,8 @@ public import WebServiceCore
 /// - A waiting task has the state `.suspended` and is not among the exchanges of its service. Its
 ///   deadline begins when it is started.
 /// - A waiting task that is cancelled leaves the queue.
-/// - The queue retains its tasks. When the queue is deallocated, all of them are cancelled, waiting
-///   or in flight. Retain the queue for as long as its tasks are needed.
+/// - The queue retains its tasks. When the queue is deallocated, all of them are cancelled, whether
+///   they are waiting or in flight. Retain the queue for as long as its tasks are needed.
 /// - A task that is added in the closure of `WebService.withDeadline(_:isolation:_:)` belongs to
 ///   the scope of the closure, and fails when its turn comes if the scope has ended.
 ///

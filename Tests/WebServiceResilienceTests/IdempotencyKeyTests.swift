@@ -13,7 +13,7 @@ struct IdempotencyKeyTests {
         _ interceptors: [any Interceptor], _ method: Request.Method = .POST, key: String? = nil
     ) async throws -> [String?] {
         let session = ScriptedSession([.status(503), .status(200)])
-        let service = WebService.make(session)
+        let service = WebService.make(session, timekeeper: nil)
         service.interceptors = interceptors
         var request = service.request(method, path: "/orders")
         if let key { request.headers["Idempotency-Key"] = key }
@@ -58,7 +58,7 @@ struct IdempotencyKeyTests {
     @Test("After a retry policy, the request is refused with an error that names the right order", .covers("H-357"))
     func order() async throws {
         let session = ScriptedSession([.status(200)])
-        let service = WebService.make(session)
+        let service = WebService.make(session, timekeeper: nil)
         service.interceptors = [Self.retry, .idempotencyKey()]
         let error = await #expect(throws: WebServiceError.self) { try await service.POST("/orders").data().value }
         #expect(error?.code == .interceptorOrder)

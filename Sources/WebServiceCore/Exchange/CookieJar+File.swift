@@ -40,7 +40,8 @@ extension CookieJar {
         do {
             try Folder.create(path, synchronize: true)
             guard let folder = try Folder(path, followsLink: true) else {
-                throw WebServiceError(.storage, "the folder of the cookie file does not exist; create it first")
+                throw WebServiceError(
+                    .storage, "the folder of the cookie file was removed or is a link to a missing folder; create it")
             }
             try folder.replace(
                 name, with: bytes, through: ".\(name).\(UUID().uuidString)", date: date(), synchronize: true)

@@ -19,7 +19,7 @@ public struct ExchangeEvent: Sendable {
         case attemptStarted(number: Int, EncodedRequest)
         /// An interim head was received, such as that of 103 Early Hints (RFC 8297).
         ///
-        /// `CurlSession` provides the heads with a status from 100 to 199, except 101.
+        /// `CurlSession` delivers the heads whose status is from 100 to 199, except 101.
         case interimHeadReceived(ResponseHead)
         /// The head of a response was received.
         ///

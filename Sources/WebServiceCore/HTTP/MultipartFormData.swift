@@ -29,7 +29,7 @@ public import Foundation
 /// never receives a complete request.
 ///
 /// The boundary contains 128 random bits that are generated when the form is created. Copies of the
-/// form share the boundary, so a request that is sent again consists of the same bytes.
+/// form share the boundary, so a request that is sent again has the same one.
 public struct MultipartFormData: Sendable {
     struct Part: Sendable {
         enum Content: Sendable {

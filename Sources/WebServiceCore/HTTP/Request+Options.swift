@@ -80,8 +80,8 @@ extension Request {
         ///
         /// The library's clock measures it from `resume()` to the last byte, including retries and
         /// redirects, regardless of the transport. When the deadline passes, the task fails with
-        /// ``WebServiceError/Code/deadline``. Defaults to `nil`: 10 minutes, and none for downloads
-        /// and the bodies of streams.
+        /// ``WebServiceError/Code/deadline``. Defaults to `nil`: 10 minutes, and none for the
+        /// bodies of downloads and streams.
         public var deadline: Duration?
 
         /// The maximum size of the response body in bytes, after decompression.

@@ -48,9 +48,8 @@ extension Response {
             throw error(.decoding, "the charset of the response is not supported; read 'data' instead of text()")
         }
         guard let text = String(data: data, encoding: encoding) else {
-            throw error(
-                .decoding,
-                "the response body is not text in the charset of its Content-Type; read 'data' instead of text()")
+            let name = charset == nil ? "UTF-8" : "the charset of its Content-Type"
+            throw error(.decoding, "the response body is not text in \(name); read 'data' instead of text()")
         }
         return text
     }

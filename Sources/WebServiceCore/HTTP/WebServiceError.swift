@@ -10,7 +10,7 @@ public struct WebServiceError: Error, Sendable {
     public var code: Code
 
     /// A sentence that names what is wrong and, unless that is obvious, what to do. It contains the
-    /// names of fields, never their values.
+    /// names of fields, and no values that may be secret.
     public var message: String
 
     /// The request at the time of the error; `nil` if the error occurred outside a request.

@@ -57,8 +57,8 @@ public final class SessionTask: Sendable {
         self.init(service, Request(url: ""), type: type) { task, start in
             guard start.isConfigured else { return source(task) }
             let message =
-                "the task of a typed request cannot change the request; set the request's options in request(for:) "
-                + "or with the parameter configuring of perform"
+                "the request of a typed task cannot be changed; set its options in request(for:) or with the "
+                + "parameter 'configuring' of perform(_:)"
             task.complete(.failure(WebServiceError(.encoding, message)))
         }
     }

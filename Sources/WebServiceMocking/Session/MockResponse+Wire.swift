@@ -38,8 +38,8 @@ extension MockResponse {
         case disconnect
         /// The first bytes, followed by an orderly close of the connection.
         ///
-        /// With `Int.max`, the server sends the complete response and closes a persistent
-        /// connection.
+        /// With `Int.max`, the server sends the complete response, and then closes the connection
+        /// even if it is persistent.
         case cut(after: Int)
         /// The first bytes, followed by a reset (RFC 9293, section 3.10.7.4).
         ///

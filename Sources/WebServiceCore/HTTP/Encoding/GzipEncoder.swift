@@ -49,7 +49,7 @@ package final class GzipEncoder {
         try run(chunk, Self.synchronize)
     }
 
-    /// Returns the last encoded bytes, which end with those of a chunk.
+    /// Encodes the last chunk, and returns the remaining encoded bytes with the end of the format.
     package func finish(with chunk: Data = Data()) throws(WebServiceError) -> Data {
         try run(chunk, Self.finish)
     }
