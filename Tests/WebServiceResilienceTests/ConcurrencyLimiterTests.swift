@@ -187,9 +187,10 @@ struct ConcurrencyLimiterTests {
                 respond(answered)
                 answered += 1
             }
-            return limiter.requestsInFlight == 0 && limiter.waitingRequests == 0
+            return tasks.allSatisfy { $0.task.result != nil }
         }
-        for task in tasks { _ = await task.result }
+        await eventually { limiter.requestsInFlight == 0 }
+        #expect(limiter.waitingRequests == 0)
         #expect(session.exchanges.values.count > 100)
     }
 
