@@ -211,7 +211,9 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceResilienceTests",
-            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceResilience", "TestSupport"],
+            dependencies: [
+                "WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking", "WebServiceResilience", "TestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceTestingTests",

@@ -88,8 +88,8 @@ final class TaskPlaces: Sendable {
 }
 
 extension Request.Priority {
-    /// Returns the rank of the place with this number. Places with a lower rank come first.
-    fileprivate func rank(_ number: UInt64) -> UInt64 {
+    /// Returns the rank of the waiting place with this number. Places with a lower rank come first.
+    func rank(_ number: UInt64) -> UInt64 {
         let level: UInt64 =
             switch self {
             case .high: 0

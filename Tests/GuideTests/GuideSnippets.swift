@@ -637,7 +637,10 @@ struct GuideSnippets {
             .retry(maximumAttempts: 5),
             .circuitBreaker(opensAfter: .consecutiveFailures(5), openDuration: .seconds(30)),
             .rateLimit(10, per: .seconds(1)),
+            .concurrencyLimit(.fixed(20)),
         ]
+        #expect(try await service.GET("/brewers").decode([Brewer].self).value == [Brewer(name: "Long Trail")])
+        service.interceptors = [.retry(), .concurrencyLimit(.gradient(), maximumWaiting: 200)]
         #expect(try await service.GET("/brewers").decode([Brewer].self).value == [Brewer(name: "Long Trail")])
         service.interceptors = [.idempotencyKey(), .retry()]
         service.interceptors = [
@@ -655,7 +658,7 @@ struct GuideSnippets {
         }
         let error = await #expect(throws: WebServiceError.self) { try await service.GET("/brewers").data().value }
         #expect(error?.timeUntilTrial ?? .zero > .seconds(10))
-        #expect(session.recordedRequests.count == 2)
+        #expect(session.recordedRequests.count == 3)
     }
 
     @Test("Predicates decide on further retries")
