@@ -15,16 +15,16 @@ extension SessionScenario {
             let body = bytes(1000)
             stage.serve { _ in
                 var response = MockResponse(statusCode: 200, data: body)
-                response.wire = .drip(size: 130, pause: .milliseconds(180))
+                response.wire = .drip(size: 70, pause: .milliseconds(180))
                 return ScenarioReply(response)
             }
             var request = stage.request()
-            request.options.timeout = .seconds(1)
+            request.options.timeout = .seconds(2)
             let outcome = try await stage.send(request)
             try stage.expect(.response(200, body), outcome)
             guard stage.server != nil else { return }
             try stage.expect(
-                outcome.elapsed > .seconds(1), "a response after more than 1 second",
+                outcome.elapsed > .seconds(2), "a response after more than 2 seconds",
                 "a response after \(outcome.elapsed)")
         },
     ]
