@@ -48,8 +48,13 @@ struct ObservedMessagesTests {
         let entries = Collected<LogEntry>()
         service.observers = [.log(level, bodyLimit: bodyLimit) { entries.add($0) }]
         try await converse(messages)
-        return entries.values.map { $0.text.replacingOccurrences(of: "#\($0.exchange.id) ", with: "") }
-            .filter { $0.contains(" message, ") }
+        var lines: [String] {
+            entries.values.map { $0.text.replacingOccurrences(of: "#\($0.exchange.id) ", with: "") }
+                .filter { $0.contains(" message, ") }
+        }
+        // Observers receive events later.
+        if level == .trace { await eventually("the messages are logged") { lines.count > messages.count } }
+        return lines
     }
 
     @Test("The level trace logs each message with direction, kind, size and content", .covers("W-11"))
@@ -193,7 +198,10 @@ struct ObservedMessagesTests {
         service.observers = [archive]
         session.on(.GET, "/v1/chat", 403)
         _ = try? await service.webSocket("/chat")  // the status is 403
-        await archive.finish()
+        try await eventually {
+            await archive.finish()
+            return try entries().count == 1
+        }
         let entry = try #require(try entries().first)
         #expect((entry["response"] as? [String: Any])?["status"] as? Int == 403)
         #expect(entry["_webSocketMessages"] == nil)
