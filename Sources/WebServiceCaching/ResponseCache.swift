@@ -68,7 +68,7 @@ import FoundationNetworking
 /// most 10 seconds; the request then proceeds as if nothing were stored, and `storageErrorObserver`
 /// is called. A response is delivered before it is stored, and every later request to the same
 /// cache finds it. All members may be used from any thread. Every decision is recorded in the
-/// task's `Timeline`, including the reason why a response to GET is not stored. Streams and
+/// task's `Timeline`, including the reason why a response is not stored. Streams and
 /// downloads bypass the cache.
 public final class ResponseCache: Interceptor {
     /// A Boolean value that indicates whether heuristic freshness is used.

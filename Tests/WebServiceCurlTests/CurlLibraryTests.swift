@@ -21,6 +21,17 @@ struct CurlLibraryTests {
         #expect(library.description.hasPrefix("libcurl \(library.version), "))
     }
 
+    @Test("A session with HTTP/3 is created if libcurl supports it; otherwise, the error says what to do")
+    func http3() {
+        var configuration = CurlSession.Configuration()
+        configuration.httpVersion = .http3
+        var error: WebServiceError?
+        do { _ = try CurlSession(configuration: configuration) } catch let caught { error = caught as? WebServiceError }
+        #expect(error?.code == (library.supportsHTTP3 ? nil : .curl))
+        let message = "libcurl rejected HTTP/3; install a libcurl that supports it or set another httpVersion"
+        #expect(error?.message.hasPrefix(message) ?? library.supportsHTTP3)
+    }
+
     @Test(
         "With libcurl older than 7.80, no session is created, and the error contains the version",
         arguments: [(0x07_3D01, "7.61"), (0x07_4C01, "7.76"), (0x07_4FFF, "7.79")])

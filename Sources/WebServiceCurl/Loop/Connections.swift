@@ -132,7 +132,7 @@ struct Connections {
 
         /// Shuts the connection down to prevent its reuse. libcurl still closes the socket.
         func shutDown() {
-            // Only sending fails then, as libcurl receives datagrams until there are none.
+            // After a shutdown for reading, a datagram socket would return 0 bytes without end.
             if isQUIC { return _ = shutdown(socket, Int32(SHUT_WR)) }
             shutdown(socket, Int32(SHUT_RDWR))
             // libcurl considers a TLS connection alive while bytes are pending. After the shutdown,
