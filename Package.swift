@@ -213,8 +213,8 @@ let package = Package(
             name: "WebServiceResilienceTests",
             dependencies: [
                 "WebServiceCore", "WebServiceDiagnostics", "WebServiceMocking", "WebServiceResilience", "TestSupport",
-            ],
-            swiftSettings: settings),
+            ] + curlDependency,
+            swiftSettings: optionalSettings),
         .testTarget(
             name: "WebServiceTestingTests",
             dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting", "TestSupport"],

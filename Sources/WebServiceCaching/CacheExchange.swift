@@ -96,7 +96,7 @@ struct CacheExchange: Sendable {
     /// account is named, or neither an `Authentication` nor the session adds credentials later.
     private func hasKnownCredentials() -> Bool {
         guard account == nil else { return true }
-        if next.isFollowedByAuthentication {
+        if next.isFollowed(by: Authentication.self) {
             next.record(.cache, "an Authentication follows the cache, and no account is named")
             return false
         }

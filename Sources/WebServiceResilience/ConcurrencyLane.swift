@@ -5,7 +5,13 @@ import WebServiceCore
 ///
 /// It has no lock and no clock. No operation takes more than O(log n) time for n waiting requests.
 struct ConcurrencyLane: Sendable {
-    enum Entrance { case sent, waits(AlarmQueue.Token), refused }
+    enum Entrance {
+        case sent, waits(AlarmQueue.Token)
+        /// Too many requests wait.
+        case full
+        /// The expected wait, in nanoseconds, is too long.
+        case late(UInt64)
+    }
 
     /// The changes after the end of a request.
     struct Change {
@@ -15,9 +21,15 @@ struct ConcurrencyLane: Sendable {
         var limits: (before: Int, after: Int)
     }
 
+    /// The weight of a duration in the moving average.
+    private static let weight = 0.1
+
     private var algorithm: any LimitAlgorithm
     private(set) var inFlight = 0
-    private(set) var waitingCount = 0
+    /// The number of waiting requests with each priority, the highest first.
+    private var waitingCounts = [0, 0, 0]
+    /// The moving average of the durations of successful requests, in nanoseconds.
+    private var roundTrip = 0.0
     /// The waiting requests by their rank, the lowest first.
     private var waiting = AlarmQueue()
     /// The number of requests that have waited.
@@ -29,23 +41,33 @@ struct ConcurrencyLane: Sendable {
 
     var limit: Int { algorithm.limit }
 
-    mutating func enter(_ request: any AlarmTarget, _ priority: Request.Priority, maximumWaiting: Int) -> Entrance {
+    var waitingCount: Int { waitingCounts.reduce(0, +) }
+
+    /// - Parameter patience: The maximum expected wait, in nanoseconds.
+    mutating func enter(
+        _ request: any AlarmTarget, _ priority: Request.Priority, maximumWaiting: Int, patience: UInt64 = .max
+    ) -> Entrance {
         if inFlight < algorithm.limit {
             inFlight += 1
             return .sent
         }
-        guard waitingCount < maximumWaiting else { return .refused }
-        waitingCount += 1
+        guard waitingCount < maximumWaiting else { return .full }
+        let rank = priority.rank(number + 1)
+        let wait = Double(waitingCounts[...Self.level(rank)].reduce(1, +)) * roundTrip / Double(algorithm.limit)
+        guard wait <= Double(patience) else { return .late(UInt64(wait)) }
         number += 1
-        return .waits(waiting.add(at: priority.rank(number), request))
+        waitingCounts[Self.level(rank)] += 1
+        return .waits(waiting.add(at: rank, request))
     }
+
+    private static func level(_ rank: UInt64) -> Int { Int(rank >> 62) }
 
     /// Removes a waiting request.
     ///
     /// - Returns: The request, or `nil` if it was already admitted or removed.
-    mutating func remove(_ token: AlarmQueue.Token) -> (any AlarmTarget)? {
+    mutating func remove(_ token: AlarmQueue.Token, _ priority: Request.Priority) -> (any AlarmTarget)? {
         guard let request = waiting.remove(token) else { return nil }
-        waitingCount -= 1
+        waitingCounts[Self.level(priority.rank(0))] -= 1
         return request
     }
 
@@ -53,13 +75,16 @@ struct ConcurrencyLane: Sendable {
     mutating func end(roundTrip: UInt64, _ outcome: RequestOutcome, at now: UInt64) -> Change {
         let before = algorithm.limit
         algorithm.end(roundTrip: roundTrip, inFlight: inFlight, outcome: outcome)
+        if outcome == .success {
+            self.roundTrip += (Double(roundTrip) - self.roundTrip) * (self.roundTrip == 0 ? 1 : Self.weight)
+        }
         lastEnd = now
         inFlight -= 1
         var change = Change(limits: (before, algorithm.limit))
         // Ranks are unique.
         while inFlight < algorithm.limit, let rank = waiting.earliest, let next = waiting.takeDue(at: rank).first {
             inFlight += 1
-            waitingCount -= 1
+            waitingCounts[Self.level(rank)] -= 1
             change.admitted.append(next)
         }
         return change

@@ -19,7 +19,10 @@ import FoundationNetworking
 /// - A cancelled request stops waiting immediately. Waiting counts toward the
 ///   `Request.Options.deadline` of a request.
 /// - If ``maximumWaiting`` requests of a key already wait, the next one fails immediately with
-///   `WebServiceError.Code.concurrencyLimitExceeded`.
+///   `WebServiceError.Code.concurrencyLimitExceeded`. So does a request that would wait for more
+///   than half of the time until its deadline: the number of requests that precede it, times the
+///   average duration of a request, divided by the limit. Otherwise, an overloaded server would
+///   receive requests only shortly before their deadlines, and all of them would fail.
 /// - An adaptive limit (``ConcurrencyLimit``) depends on the durations of the requests and on
 ///   overloads. Unless `isOverload` specifies otherwise, these are the statuses 429 and 503, and
 ///   `URLError.timedOut`. Every other response is a success. Other errors, such as a cancellation
@@ -68,7 +71,7 @@ public final class ConcurrencyLimiter: Interceptor {
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let (key, clock) = (key(request), next.clock)
         let arrival = clock.now
-        if try await awaitPermit(key, request.options.priority, clock) {
+        if try await awaitPermit(key, request, clock, timeLeft: next.timeToDeadline(of: request)) {
             next.record(.wait, "for the concurrency limit", from: arrival)
         }
         let start = clock.now
@@ -96,22 +99,34 @@ public final class ConcurrencyLimiter: Interceptor {
     /// Waits until the request may be sent.
     ///
     /// - Returns: `false` if it may be sent immediately.
-    private func awaitPermit(_ key: String, _ priority: Request.Priority, _ clock: TaskClock) async throws -> Bool {
-        let request = WaitingRequest()
-        switch update(key, clock.now, { $0.enter(request, priority, maximumWaiting: maximumWaiting) }) {
+    private func awaitPermit(
+        _ key: String, _ request: Request, _ clock: TaskClock, timeLeft: Duration
+    ) async throws -> Bool {
+        let (waiting, priority) = (WaitingRequest(), request.options.priority)
+        let entrance = update(key, clock.now) {
+            $0.enter(
+                waiting, priority, maximumWaiting: maximumWaiting, patience: UInt64(0).addingSaturated(timeLeft / 2))
+        }
+        switch entrance {
         case .sent: return false
-        case .refused:
+        case .full:
             throw WebServiceError(
                 .concurrencyLimitExceeded,
                 "\(maximumWaiting) requests are already waiting for the concurrency limit; "
                     + "send fewer or increase maximumWaiting")
+        case .late(let wait):
+            throw WebServiceError(
+                .concurrencyLimitExceeded,
+                "the request would wait about \(Duration.nanoseconds(Int64(clamping: wait))) for the concurrency "
+                    + "limit, and \(timeLeft) are left until its deadline; send fewer requests or set a longer deadline"
+            )
         case .waits(let token):
             try await withTaskCancellationHandler {
-                try await request.turn.value.get()
+                try await waiting.turn.value.get()
             } onCancel: {
                 // An admitted request is in flight, and ends as such.
-                guard update(key, clock.now, { $0.remove(token) }) != nil else { return }
-                request.turn.set(.failure(CancellationError()))
+                guard update(key, clock.now, { $0.remove(token, priority) }) != nil else { return }
+                waiting.turn.set(.failure(CancellationError()))
             }
             return true
         }
@@ -173,6 +188,7 @@ extension Timeline.Kind {
 
 extension WebServiceError.Code {
     /// A request that was not sent, because too many requests already wait for a
-    /// ``ConcurrencyLimiter``.
+    /// ``ConcurrencyLimiter``: its maximum, or more than it can send well before the deadline of
+    /// the request.
     public static let concurrencyLimitExceeded = WebServiceError.Code("concurrencyLimitExceeded")
 }

@@ -35,12 +35,9 @@ public struct IdempotencyKey: Interceptor {
     /// - Throws: `WebServiceError.Code.interceptorOrder` if a `RetryPolicy` precedes this
     ///   interceptor, because each attempt would have its own key; and any error of `next`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        if next.isPreceded(by: RetryPolicy.self) {
-            throw WebServiceError(
-                .interceptorOrder,
-                "each attempt of the retry policy would have its own Idempotency-Key; place .idempotencyKey() before "
-                    + ".retry() in the list of interceptors", request: request)
-        }
+        try next.require(
+            ".idempotencyKey()", before: (RetryPolicy.self, ".retry()"),
+            because: "each attempt of the retry policy would have its own Idempotency-Key", request)
         var request = request
         if methods.contains(request.method), request.headers["Idempotency-Key"] == nil {
             let key = UUID().uuidString.lowercased()
@@ -61,10 +58,4 @@ extension Interceptor where Self == IdempotencyKey {
     ) -> IdempotencyKey {
         IdempotencyKey(for: methods, isQuoted: isQuoted)
     }
-}
-
-extension WebServiceError.Code {
-    /// A request that was not sent, because its interceptors are in an order in which one of them
-    /// has no effect. The message names the right order.
-    public static let interceptorOrder = WebServiceError.Code("interceptorOrder")
 }

@@ -23,6 +23,28 @@ struct ConcurrencyLaneTests {
         if case .waits(let token) = entrance { token } else { nil }
     }
 
+    @Test("The expected wait depends on the limit, the round-trip time and the priority", .covers("R-25"))
+    func expectedWait() {
+        var lane = ConcurrencyLane(FixedLimit(limit: 2))
+        func wait(_ priority: Request.Priority) -> UInt64? {
+            var copy = lane
+            guard case .late(let wait) = copy.enter(Waiter(0), priority, maximumWaiting: 9, patience: 0) else {
+                return nil
+            }
+            return wait
+        }
+        for number in 0..<3 { _ = lane.enter(Waiter(number), .normal, maximumWaiting: 9) }
+        #expect(wait(.normal) == nil)
+        _ = lane.end(roundTrip: 100, .success, at: 1)
+        for number in 0..<2 { _ = lane.enter(Waiter(number), .normal, maximumWaiting: 9) }
+        #expect(wait(.normal) == 150)
+        #expect(wait(.high) == 50)
+        _ = lane.end(roundTrip: 900, .neither, at: 1)
+        #expect(wait(.normal) == 100)
+        _ = lane.end(roundTrip: 200, .success, at: 1)
+        #expect(wait(.low) == 55)
+    }
+
     @Test(
         "When the limit grows, an end admits several requests; when it shrinks, none until enough have ended",
         .covers("R-01"))
@@ -50,10 +72,10 @@ struct ConcurrencyLaneTests {
             tokens += [token(lane.enter(Waiter(number), .normal, maximumWaiting: 10))].compactMap(\.self)
         }
         #expect(tokens.count == 3)
-        #expect(lane.remove(tokens[1]) != nil)
-        #expect(lane.remove(tokens[1]) == nil)
+        #expect(lane.remove(tokens[1], .normal) != nil)
+        #expect(lane.remove(tokens[1], .normal) == nil)
         #expect(numbers(lane.end(roundTrip: 1, .success, at: 1)) == [1])
-        #expect(lane.remove(tokens[0]) == nil)
+        #expect(lane.remove(tokens[0], .normal) == nil)
         #expect(lane.waitingCount == 1)
         #expect(lane.inFlight == 1)
     }
@@ -74,11 +96,14 @@ struct ConcurrencyLaneTests {
                 switch lane.enter(Waiter(number), levels[level], maximumWaiting: 50) {
                 case .sent: inFlight += 1
                 case .waits(let token): expected.append((level, number, token))
-                case .refused: #expect(expected.count == 50)
+                case .full: #expect(expected.count == 50)
+                case .late: Issue.record("the patience is unlimited")
                 }
             case 2 where !expected.isEmpty:
                 let place = Int.random(in: 0..<expected.count, using: &generator)
-                #expect((lane.remove(expected[place].token) as? Waiter)?.number == expected[place].number)
+                #expect(
+                    (lane.remove(expected[place].token, levels[expected[place].level]) as? Waiter)?.number
+                        == expected[place].number)
                 expected.remove(at: place)
             default:
                 guard inFlight > 0 else { continue }
@@ -97,7 +122,7 @@ struct ConcurrencyLaneTests {
     func manyWaiting() {
         var lane = ConcurrencyLane(FixedLimit(limit: 1))
         let tokens = (0..<100_000).compactMap { token(lane.enter(Waiter($0), .normal, maximumWaiting: .max)) }
-        for token in tokens.reversed().prefix(50_000) { _ = lane.remove(token) }
+        for token in tokens.reversed().prefix(50_000) { _ = lane.remove(token, .normal) }
         var admitted = 0
         while lane.inFlight > 0 { admitted += numbers(lane.end(roundTrip: 1, .success, at: 1)).count }
         #expect(admitted == 49_999)

@@ -127,6 +127,27 @@ struct ConcurrencyLimiterTests {
         #expect(paths == ["a", "b"])
     }
 
+    @Test("A request fails immediately if it would wait for most of the time until its deadline", .covers("R-25"))
+    func lateRequest() async throws {
+        let limiter = ConcurrencyLimiter(.fixed(1))
+        let service = service(limiter)
+        let first = await start("a", service, limiter)
+        clock.advance(by: .seconds(4))
+        respond(0)
+        _ = try await first.value
+        for path in ["b", "c"] { _ = await start(path, service, limiter) }
+        let task = service.GET("d").setDeadline(.seconds(15)).data()
+        let error = await #expect(throws: WebServiceError.self) { try await task.value }
+        #expect(error?.code == .concurrencyLimitExceeded)
+        #expect(
+            error?.message
+                == "the request would wait about 8.0 seconds for the concurrency limit, and 15.0 seconds are "
+                + "left until its deadline; send fewer requests or set a longer deadline")
+        service.options.deadline = .seconds(17)
+        _ = await start("e", service, limiter)
+        #expect(paths == ["a", "b"])
+    }
+
     @Test("Without a queue, a request is sent or fails immediately", .covers("R-04"))
     func noQueue() async throws {
         let limiter = ConcurrencyLimiter(.fixed(1), maximumWaiting: -1)

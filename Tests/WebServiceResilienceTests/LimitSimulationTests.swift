@@ -35,6 +35,18 @@ struct LimitSimulationTests {
         #expect(arrival <= 550)
         let mean = server.mean(from: 550, to: 650)
         #expect(isClose(mean, to: 40, within: 0.1), "the mean is \(mean)")
+        Plot.write("limits-\(times)-\(seed)") {
+            var other = ServerModel(.aimd(), times, seed: seed, queuePerWorker: 0.25)
+            other.run(workers: 20, until: 500)
+            other.run(workers: 40, until: 650)
+            let lines = [("gradient", server.limits), ("AIMD", other.limits)].map { name, limits in
+                Plot.Line(name: name, points: limits.map { ($0.time, Double($0.limit)) }, isStepped: true)
+            }
+            return Plot(
+                title: "Adaptive limits for 20 and 40 workers (\(times), seed \(seed))", x: "round trips",
+                y: "requests",
+                lines: [Plot.Line(name: "workers", points: [(0, 20), (500, 40), (650, 40)], isStepped: true)] + lines)
+        }
     }
 
     @Test(

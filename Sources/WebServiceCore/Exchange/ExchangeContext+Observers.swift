@@ -99,7 +99,7 @@ extension ExchangeContext.State {
 
     /// Reports the end of the last attempt.
     mutating func reportEnd(_ result: Result<Response, any Error>, at instant: UInt64) -> Bool {
-        queue?.end(record.attempts, result, record.metrics.transport, at: instant) == true
+        queue?.end(record.number, result, record.metrics.transport, at: instant) == true
     }
 
     /// Ends an attempt that is still in flight.

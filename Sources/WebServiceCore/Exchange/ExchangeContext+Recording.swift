@@ -82,7 +82,8 @@ extension ExchangeContext {
         let now = clock.now
         let delivers = state.withLock { state in
             state.receivers.removeAll { $0 === receiver }
-            if case .success(let response) = result, response.isStreamed { state.stream = receiver }
+            // A cancelled request may have been replaced by another one.
+            if case .success(let response) = result, response.isStreamed, !Task.isCancelled { state.stream = receiver }
             let isOpen = state.record.attemptIsOpen
             state.record.end(result, metrics, at: now)
             return isOpen && state.reportEnd(result, at: now)
@@ -109,13 +110,19 @@ extension ExchangeContext {
         let detail = "\(byteCount) bytes" + (failure.isEmpty ? "" : ", \(failure)")
         var entry = ExchangeLog.Entry(kind: .body, start: start, end: clock.now, detail: detail)
         (entry.error, entry.byteCount) = (error, byteCount)
-        let (delivers, progress) = state.withLock { state in
+        endBody(entry, metrics)
+    }
+
+    /// Records the end of a streamed body, also for the exchange that has adopted the body.
+    func endBody(_ entry: ExchangeLog.Entry, _ metrics: TransportMetrics?) {
+        let (delivers, progress, owner) = state.withLock { state in
             if let metrics { state.record.metrics.transport = metrics }
             state.record.events.append(entry)
-            return (state.queue?.add(entry) == true, state.progress)
+            return (state.queue?.add(entry) == true, state.progress, state.bodyOwner)
         }
         deliverInBackground(delivers)
         progress?.end()
+        owner?.endBody(entry, metrics)
     }
 
     /// Records the end of the exchange: an attempt that is still in flight ends with it, replies

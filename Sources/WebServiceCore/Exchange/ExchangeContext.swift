@@ -35,8 +35,8 @@ final class ExchangeContext: Sendable {
         /// A further receiver of the progress: that of the typed request whose endpoint sends this
         /// exchange.
         var progressListener: ProgressRelay.Handler?
-        /// The accounts for which the exchange was begun, by the object that defines them.
-        var accounts: [ObjectIdentifier: ExchangeLog.Account] = [:]
+        /// The values of interceptors for this exchange, by the object that keeps them.
+        var values: [ObjectIdentifier: any Sendable] = [:]
         var trace: TraceParent?
         /// The instant of `resume()` on the system's clock; see ``SessionCancellation``.
         var start: UInt64?
@@ -46,6 +46,8 @@ final class ExchangeContext: Sendable {
         var options = ResponseReceiver.Options()
         /// The receiver of the streamed body.
         weak var stream: ResponseReceiver?
+        /// The exchange that has adopted the streamed body.
+        var bodyOwner: ExchangeContext?
     }
 
     /// The permission to send requests.
@@ -150,10 +152,17 @@ final class ExchangeContext: Sendable {
 
     /// Returns the account for which the exchange was begun: the first one passed.
     func account(_ id: ObjectIdentifier, _ current: ExchangeLog.Account) -> ExchangeLog.Account {
+        withValue(of: id, current) { $0 }
+    }
+
+    /// Changes the value that an object keeps for the exchange.
+    func withValue<Value: Sendable, Result>(
+        of id: ObjectIdentifier, _ initial: Value, _ body: (inout Value) -> Result
+    ) -> Result {
         state.withLock { state in
-            if let account = state.accounts[id] { return account }
-            state.accounts[id] = current
-            return current
+            var value = state.values[id] as? Value ?? initial
+            defer { state.values[id] = value }
+            return body(&value)
         }
     }
 

@@ -110,8 +110,9 @@ package enum ExchangeLog {
         package var metrics = ServiceTaskMetrics()
         /// The number of requests that were sent.
         var attempts = 0
-        /// The attempt that was sent last, until the next one is sent.
+        /// The attempt that was sent last, until the next one is sent, and its number.
         private var attempt: Attempt?
+        private(set) var number = 0
         private(set) var attemptIsOpen = false
         /// The index of the last attempt among the events.
         private var index = 0
@@ -146,6 +147,7 @@ package enum ExchangeLog {
             closeAttempt()
             index = events.count
             attempts += 1
+            number = attempts
             attempt = Attempt(request: request, start: now)
             attemptIsOpen = true
             sent = request

@@ -72,6 +72,27 @@ public struct Next: Sendable {
         interceptors[..<max(position - 1, 0)].contains { $0 is Other }
     }
 
+    /// Returns whether an interceptor of a type follows this one in the list.
+    package func isFollowed<Other: Interceptor>(by type: Other.Type) -> Bool {
+        interceptors[position...].contains { $0 is Other }
+    }
+
+    /// Changes the value that an interceptor keeps for the exchange.
+    package func withValue<Value: Sendable, Result>(
+        of owner: AnyObject, _ initial: Value, _ body: (inout Value) -> Result
+    ) -> Result {
+        context.withValue(of: ObjectIdentifier(owner), initial, body)
+    }
+
+    /// Returns the time until the deadline of the request, at least zero.
+    package func timeToDeadline(of request: Request) -> Duration {
+        let (now, start) = (clock.now, context.record.metrics.origin?.instant ?? clock.now)
+        return max(request.options.requestDeadline - .nanoseconds(Int64(clamping: now - min(start, now))), .zero)
+    }
+
+    /// The origin of the base URL of the service; `nil` without a base URL.
+    package var baseOrigin: Origin? { context.service.baseOrigin }
+
     /// The clock of the service.
     package var clock: TaskClock { context.service.clock }
 }

@@ -44,6 +44,8 @@ extension ResponseReceiver {
         var reader: Reader?
         var end: Result<Headers, any Error>?
         var alarm: Alarm?
+        /// The exchange that has adopted the body.
+        var owner: ExchangeContext?
     }
 
     private var clock: TaskClock { context?.clock ?? .system }
@@ -78,17 +80,28 @@ extension ResponseReceiver {
     ///   - isInterrupted: Whether to cancel the task of the session.
     ///   - discardsBytes: Whether to discard the buffered bytes, which otherwise precede the end.
     func endStream(_ end: Result<Headers, any Error>, isInterrupted: Bool = false, discardsBytes: Bool = false) {
-        let (reader, task, alarm) = state.withLock { state -> (Reader?, (any DataTask)?, Alarm?) in
-            guard state.stream?.end == nil else { return (nil, nil, nil) }
+        let (reader, task, alarm, owner) = state.withLock {
+            state -> (Reader?, (any DataTask)?, Alarm?, ExchangeContext?) in
+            let owner = state.stream?.owner
+            guard state.stream?.end == nil else { return (nil, nil, nil, owner) }
             state.stream?.end = end
             if discardsBytes { state.body.clear() }
-            return (state.stream?.reader.take(), state.task.take(), state.stream?.alarm.take())
+            return (state.stream?.reader.take(), state.task.take(), state.stream?.alarm.take(), owner)
         }
         if let alarm { clock.cancel(alarm) }
         if isInterrupted { task?.cancel() }
         withExtendedLifetime(task) {}
         reader?.resume(returning: .again)
-        if let context { context.service.end(context.workID) }
+        if let context = owner ?? context { context.service.end(context.workID) }
+    }
+
+    /// Makes the body that of another exchange of the service.
+    func moveBody(to owner: ExchangeContext) {
+        let hasEnded = state.withLock { state in
+            state.stream?.owner = owner
+            return state.stream?.end != nil
+        }
+        if hasEnded { owner.service.end(owner.workID) }
     }
 
     /// The progress that was reported last.
@@ -182,8 +195,10 @@ extension ResponseReceiver {
     /// Records an error of the reader. A transport error is recorded as the end of the body
     /// instead.
     func didFailReading(_ error: any Error) {
-        let isReported = state.withLock { if case .failure? = $0.stream?.end { true } else { false } }
-        if !isReported { context?.record(failure: error) }
+        let (isReported, owner) = state.withLock { state in
+            if case .failure? = state.stream?.end { (true, state.stream?.owner) } else { (false, state.stream?.owner) }
+        }
+        if !isReported { (owner ?? context)?.record(failure: error) }
     }
 
     /// Reports the first bytes to the observers, as the reader takes them.

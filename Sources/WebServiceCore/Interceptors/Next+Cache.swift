@@ -8,9 +8,6 @@ extension Next {
     /// The header fields of the request that was sent last; `nil` before the first one.
     package var sentHeaders: Headers? { context.record.sent?.headers }
 
-    /// A Boolean value that indicates whether an ``Authentication`` follows this interceptor.
-    package var isFollowedByAuthentication: Bool { interceptors[position...].contains { $0 is Authentication } }
-
     /// Returns the cookies that the cookie jar of the service adds to a request.
     package func cookies(for url: URL) -> String? { exchange.stages.cookieJar?.header(for: url, clock) }
 

@@ -36,12 +36,12 @@ extension RetryPolicy {
         /// The number of retries available now.
         public var availableRetries: Int { tokens.withLock { Int($0) } }
 
-        func recordRequest() {
+        package func recordRequest() {
             tokens.withLock { $0 = min($0 + ratio, Double(capacity)) }
         }
 
         /// - Returns: Whether a retry is allowed.
-        func takeRetry() -> Bool {
+        package func takeRetry() -> Bool {
             tokens.withLock { tokens in
                 guard tokens >= 1 else { return false }
                 tokens -= 1

@@ -17,9 +17,17 @@ extension WebService {
     ) -> TypedTask<StreamedResponse> {
         let task = SessionTask(SubstitutedSession(core, session), request)
         task.context.streamBody(bufferSize: 1)
-        task.configure { $0.options.isStreamed = true }
+        task.configure {
+            $0.options.isStreamed = true
+            $0.options[UpgradeTag.self] = true
+        }
         return task.typed(ResponseRules(.these([101]))) { StreamedResponse($0) }
     }
+}
+
+/// Indicates whether a request opens a connection for another protocol.
+package enum UpgradeTag: RequestTagKey {
+    package static let defaultValue = false
 }
 
 extension StreamedResponse {

@@ -1,0 +1,192 @@
+import Foundation
+public import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// An interceptor that distributes requests among several servers with the same content.
+///
+/// ```swift
+/// let servers = ["https://eu.example.com", "https://us.example.com"].compactMap(Origin.init)
+/// service.interceptors = [.retry(), .endpoints(servers)]
+/// ```
+/// An endpoint is an origin that replaces the origin of the service's base URL; path and query
+/// stay. Requests to other origins are not changed.
+/// - Without weights, requests are sent to the first endpoint that is available. With weights, each
+///   request is sent to a random one: to an endpoint with weight 3 three times as often as to one
+///   with weight 1, and to one with weight 0 only if the others are not available.
+/// - A retry of a request, and the second request of a ``Hedging``, is sent to an endpoint that the
+///   request has not used, as long as there is one.
+/// - After ``maximumFailures`` consecutive failures, an endpoint is skipped for ``skipDuration``.
+///   The next request is then a trial: if it succeeds, the endpoint is available again. If no
+///   endpoint is available, requests are sent as if all were. Failures are those of a
+///   ``CircuitBreaker``, unless `isFailure` specifies otherwise.
+///
+/// Each request to an endpoint other than the first one in the list, and each change of an
+/// endpoint's availability, is recorded in the task's `Timeline`.
+///
+/// The interceptor follows retry policies and hedging, and precedes limiters and circuit breakers,
+/// whose keys are then the endpoints. Another order is an error. A cache precedes it, so that a
+/// stored response is used for all endpoints. An `Authentication` sends its credentials only to the
+/// endpoints among its `origins`. Services that share an instance share the availability of its
+/// endpoints. All members may be used from any thread.
+public final class EndpointGroup: Interceptor {
+    /// The origins of the endpoints.
+    public let origins: [Origin]
+    /// The number of consecutive failures after which an endpoint is skipped.
+    public let maximumFailures: Int
+    /// The duration for which an endpoint is skipped.
+    public let skipDuration: Duration
+
+    /// The weights of the endpoints; `nil` if the first available one is used.
+    private let weights: [Double]?
+    private let isFailure: @Sendable (Result<Response, any Error>) -> Bool
+    private let circuits: Mutex<[Circuit]>
+
+    /// Creates a group whose endpoints are all available.
+    ///
+    /// - Parameters:
+    ///   - origins: The origins of the endpoints. If there is none, requests are not changed.
+    ///   - weights: The weights of the endpoints, in the same order. A missing weight counts as 1,
+    ///     a negative one as 0. Defaults to `nil`: the first available endpoint is used.
+    ///   - maximumFailures: The number of consecutive failures after which an endpoint is skipped.
+    ///     Values below 1 count as 1. Defaults to 3: a single failure may concern one request
+    ///     alone.
+    ///   - skipDuration: The duration for which an endpoint is skipped. Defaults to 10 seconds.
+    ///   - isFailure: Returns whether a result is a failure of the endpoint. Called once per
+    ///     attempt, in the background. Defaults to the failures that ``CircuitBreaker`` lists.
+    public init(
+        _ origins: [Origin], weights: [Double]? = nil, maximumFailures: Int = 3,
+        skipDuration: Duration = .seconds(10),
+        isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil
+    ) {
+        self.origins = origins
+        self.maximumFailures = max(maximumFailures, 1)
+        self.skipDuration = max(skipDuration, .zero)
+        self.weights = weights.map { weights in
+            origins.indices.map { index in
+                guard index < weights.count else { return 1 }
+                return weights[index] > 0 ? min(weights[index], 1e9) : 0  // NaN counts as 0
+            }
+        }
+        self.isFailure = isFailure ?? CircuitBreaker.isServerFailure
+        circuits = Mutex(origins.map { _ in Circuit() })
+    }
+
+    /// Sends the request to an endpoint.
+    ///
+    /// - Throws: `WebServiceError.Code.interceptorOrder`, or an error of `next`.
+    public func intercept(_ request: Request, next: Next) async throws -> Response {
+        try checkOrder(request, next)
+        guard !origins.isEmpty, let url = request.url, let origin = Origin(url), origin == next.baseOrigin else {
+            return try await next(request)
+        }
+        let clock = next.clock
+        let (index, version) = select(next)
+        if index > 0, let first = origins.first { next.record(.endpoint, "\(origins[index]) instead of \(first)") }
+        var request = request
+        request.url = url.replacingOrigin(by: origins[index])
+        let result: Result<Response, any Error>
+        do { result = .success(try await next(request)) } catch { result = .failure(error) }
+        if let version {
+            let (outcome, now) = (Circuit.Outcome(result, isFailure), clock.now)
+            let change = circuits.withLock {
+                $0[index].end(
+                    version, outcome, .consecutiveFailures(maximumFailures), openDuration: skipDuration, at: now)
+            }
+            switch change {
+            case .opened: next.record(.endpoint, "\(origins[index]) is skipped for \(skipDuration)")
+            case .closed: next.record(.endpoint, "\(origins[index]) is available again")
+            case nil: break
+            }
+        }
+        return try result.get()
+    }
+
+    /// Returns the index of an endpoint, and the version of its circuit; `nil` if no endpoint is
+    /// available, so that the result has no effect.
+    private func select(_ next: Next) -> (index: Int, version: Int?) {
+        let now = next.clock.now
+        let used = next.withValue(of: self, Set<Int>()) { $0 }
+        let unused = origins.indices.filter { !used.contains($0) }
+        let candidates = order(of: unused, next.clock) + order(of: origins.indices.filter(used.contains), next.clock)
+        let choice = circuits.withLock { circuits -> (Int, Int?) in
+            for index in candidates {
+                if case .sent(let version) = circuits[index].admit(at: now) { return (index, version) }
+            }
+            return (candidates.first ?? 0, nil)
+        }
+        next.withValue(of: self, used) { used in
+            if used.count == origins.count { used = [] }
+            used.insert(choice.0)
+        }
+        return choice
+    }
+
+    /// Returns endpoints in the order in which they are tried: with weights, a random one first,
+    /// and then the others, those with higher weights first.
+    private func order(of indices: [Int], _ clock: TaskClock) -> [Int] {
+        guard let weights, indices.count > 1 else { return indices }
+        let sorted = indices.sorted { weights[$0] > weights[$1] }
+        var rest = clock.random() * sorted.reduce(0) { $0 + weights[$1] }
+        let first = sorted.first { index in
+            rest -= weights[index]
+            return rest < 0
+        }
+        guard let first else { return sorted }
+        return [first] + sorted.filter { $0 != first }
+    }
+
+    private func checkOrder(_ request: Request, _ next: Next) throws {
+        let attempts = "each attempt would be sent to the same endpoint"
+        try next.require(".endpoints()", after: (RetryPolicy.self, ".retry()"), because: attempts, request)
+        try next.require(".endpoints()", after: (Hedging.self, ".hedging()"), because: attempts, request)
+        let keys = "the key would be the same for all endpoints"
+        try next.require(".endpoints()", before: (CircuitBreaker.self, ".circuitBreaker()"), because: keys, request)
+        try next.require(
+            ".endpoints()", before: (ConcurrencyLimiter.self, ".concurrencyLimit()"), because: keys, request)
+        try next.require(".endpoints()", before: (RateLimiter.self, ".rateLimit()"), because: keys, request)
+    }
+}
+
+extension URL {
+    /// Returns the URL with another origin. The URL has an origin.
+    fileprivate func replacingOrigin(by origin: Origin) -> URL? {
+        let text = absoluteString.utf8
+        guard let colon = text.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        let rest = text[colon...].dropFirst(3).drop {
+            ![UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains($0)
+        }
+        return URL(string: origin.description + String(Substring(rest)))
+    }
+}
+
+extension Interceptor where Self == EndpointGroup {
+    /// Returns an interceptor that distributes requests among endpoints; see ``EndpointGroup``.
+    ///
+    /// - Parameters:
+    ///   - origins: The origins of the endpoints.
+    ///   - weights: The weights of the endpoints, in the same order. Defaults to `nil`: the first
+    ///     available endpoint is used.
+    ///   - maximumFailures: The number of consecutive failures after which an endpoint is skipped.
+    ///     Defaults to 3.
+    ///   - skipDuration: The duration for which an endpoint is skipped. Defaults to 10 seconds.
+    ///   - isFailure: Returns whether a result is a failure of the endpoint. Defaults to the
+    ///     failures that ``CircuitBreaker`` lists.
+    public static func endpoints(
+        _ origins: [Origin], weights: [Double]? = nil, maximumFailures: Int = 3,
+        skipDuration: Duration = .seconds(10),
+        isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil
+    ) -> EndpointGroup {
+        EndpointGroup(
+            origins, weights: weights, maximumFailures: maximumFailures, skipDuration: skipDuration,
+            isFailure: isFailure)
+    }
+}
+
+extension Timeline.Kind {
+    /// A decision of an ``EndpointGroup``: another endpoint than the first one, or a change of the
+    /// availability of an endpoint.
+    public static let endpoint = Timeline.Kind("endpoint")
+}

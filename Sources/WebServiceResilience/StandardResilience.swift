@@ -1,0 +1,51 @@
+public import WebServiceCore
+
+extension Array where Element == any Interceptor {
+    /// Returns the interceptors that most services need, in an order that makes sense.
+    ///
+    /// ```swift
+    /// service.interceptors = .standardResilience()
+    /// ```
+    /// In this order, with the reason for each number:
+    /// 1. A request without an `attemptTimeout` has one of 10 seconds: a person waits for no more,
+    ///    and another attempt may succeed. Three attempts with their pauses end within 32 seconds.
+    /// 2. A `RetryPolicy` with 3 attempts and pauses of 0.25 to 0.5 and of 0.5 to 1 second: most
+    ///    failures that pass do so within a second. Its budget is one retry per 10 requests, and 10
+    ///    in succession: retries then add at most a tenth to the load of a server that fails.
+    /// 3. The ``Hedging`` that you pass. By default there is none, because a second request is
+    ///    useful only if few responses are late.
+    /// 4. The ``EndpointGroup`` that you pass. By default there is none.
+    /// 5. A ``CircuitBreaker`` that opens for 5 seconds if 50 % of at least 20 requests in 30
+    ///    seconds have failed. With fewer failures, retries succeed. A server that fails in one of
+    ///    ten requests fails 10 of 20 times with a probability below 0.001 %.
+    /// 6. A ``ConcurrencyLimiter`` with `.gradient(tolerance: 1.15)`: a server that becomes slower
+    ///    receives fewer requests. With 15 % more requests than the server handles at once, its
+    ///    workers are busy while the limiter measures. At most 100 requests wait: enough for the
+    ///    images of a view, and few enough that the last one is not late.
+    ///
+    /// A request beyond that queue fails immediately with
+    /// `WebServiceError.Code.concurrencyLimitExceeded`, which is not retried. The function creates
+    /// new instances with each call: for services that share a server, pass the same array to all
+    /// of them. Other interceptors, such as an `Authentication` or a cache, can precede the array.
+    ///
+    /// - Parameters:
+    ///   - hedging: The hedging of late responses. Defaults to `nil`: none.
+    ///   - endpoints: The endpoints. Defaults to `nil`: the origin of the base URL.
+    public static func standardResilience(
+        hedging: Hedging? = nil, endpoints: EndpointGroup? = nil
+    ) -> [any Interceptor] {
+        let retry = RetryPolicy(retryBudget: RetryPolicy.Budget(capacity: 10, ratio: 0.1))
+        let timeout: any Interceptor = .closure { request, next in
+            var request = request
+            request.options.attemptTimeout = request.options.attemptTimeout ?? .seconds(10)
+            return try await next(request)
+        }
+        let optional: [(any Interceptor)?] = [hedging, endpoints]
+        return [timeout, retry] + optional.compactMap(\.self) + [
+            CircuitBreaker(
+                opensAfter: .failureRatio(0.5, minimumRequests: 20, window: .seconds(30)),
+                openDuration: .seconds(5)),
+            ConcurrencyLimiter(.gradient(tolerance: 1.15), maximumWaiting: 100),
+        ]
+    }
+}

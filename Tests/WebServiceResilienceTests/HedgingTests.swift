@@ -1,0 +1,324 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceDiagnostics
+import WebServiceMocking
+
+@testable import WebServiceCore
+@testable import WebServiceResilience
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Hedging", .permit)
+struct HedgingTests {
+    private let clock = TestClock()
+    private let mock: MockService
+
+    init() { mock = MockService(clock: clock) }
+
+    private static func text(_ text: String, _ milliseconds: Int, status: Int = 200) -> MockResponse {
+        .text(text, status: status).after(.milliseconds(milliseconds))
+    }
+
+    private var service: WebService { mock.service }
+
+    /// Sends a GET request to a server with two responses; the second request follows after 50 ms.
+    private func send(
+        _ responses: [MockResponse], _ hedging: Hedging = .hedging(after: .fixed(.milliseconds(50)))
+    ) async -> (task: TypedTask<String>, text: String?, elapsed: Duration) {
+        mock.on(.GET, "/beer", responses)
+        service.interceptors = [hedging]
+        let task = service.GET("/beer").string().resume()
+        let start = clock.elapsed
+        let ended = Mutex<Duration?>(nil)
+        let result = Task(executorPreference: clock.executor) { [clock] in
+            let text = try? await task.value  // the test compares the result with nil
+            ended.withLock { $0 = clock.elapsed - start }
+            return text
+        }
+        await clock.advance(by: .seconds(10))
+        return (task, await result.value, ended.withLock { $0 } ?? .zero)
+    }
+
+    private func error<Value>(of task: TypedTask<Value>) async -> WebServiceError? {
+        await #expect(throws: WebServiceError.self) { try await task.value }
+    }
+
+    private func decisions(_ task: SessionTask) -> [String] {
+        task.timeline.events.filter { $0.kind == .hedging }.map(\.detail)
+    }
+
+    private static let second = "second request, because the first one took longer than 0.05 seconds"
+
+    @Test("If the first response is late, the second one is returned as soon as it arrives", .covers("R-11"))
+    func secondWins() async {
+        let (task, text, elapsed) = await send([Self.text("first", 1_000), Self.text("second", 10)])
+        #expect(text == "second")
+        #expect(elapsed == .milliseconds(60))
+        #expect(mock.receivedRequests.count == 2)
+        #expect(decisions(task.task) == [Self.second, "the second request was answered first"])
+        #expect(
+            task.timeline.events.filter { $0.kind == .attempt }.map { $0.status ?? 0 } == [0, 200])
+        #expect(task.timeline.explain().contains("hedging: the second request was answered first."))
+    }
+
+    @Test("If the first response arrives first after all, it is returned", .covers("R-11"))
+    func firstWins() async {
+        let (task, text, elapsed) = await send([Self.text("first", 70), Self.text("second", 1_000)])
+        #expect(text == "first")
+        #expect(elapsed == .milliseconds(70))
+        #expect(decisions(task.task) == [Self.second])
+    }
+
+    @Test("A response within the delay needs no second request", .covers("R-11"))
+    func inTime() async {
+        let (task, text, elapsed) = await send([Self.text("first", 49), Self.text("second", 1)])
+        #expect(text == "first")
+        #expect(elapsed == .milliseconds(49))
+        #expect(mock.receivedRequests.count == 1)
+        #expect(decisions(task.task).isEmpty)
+    }
+
+    @Test("A failure within the delay is returned, and is left to a retry policy", .covers("R-12"))
+    func earlyFailure() async {
+        let (task, text, elapsed) = await send([Self.text("", 20, status: 503), Self.text("second", 1)])
+        #expect(text == nil)
+        #expect(elapsed == .milliseconds(20))
+        #expect(task.metrics.responseTime == .milliseconds(20))
+    }
+
+    @Test("A failure does not count while the other request is in flight", .covers("R-12"))
+    func failureOfOne() async {
+        let (_, text, elapsed) = await send([Self.text("", 60, status: 503), Self.text("second", 50)])
+        #expect(text == "second")
+        #expect(elapsed == .milliseconds(100))
+    }
+
+    @Test("A failure of the second request has no effect", .covers("R-12"))
+    func failureOfSecond() async {
+        let (_, text, elapsed) = await send([Self.text("first", 90), Self.text("", 10, status: 503)])
+        #expect(text == "first")
+        #expect(elapsed == .milliseconds(90))
+    }
+
+    @Test("If both requests fail, the result is that of the first one", .covers("R-12"), arguments: [10, 90])
+    func failureOfBoth(milliseconds: Int) async {
+        let (task, text, elapsed) = await send([
+            Self.text("", 100, status: 503), Self.text("", milliseconds, status: 500),
+        ])
+        #expect(text == nil)
+        #expect(elapsed == .milliseconds(max(100, 50 + milliseconds)))
+        #expect(await error(of: task)?.status == 503)
+    }
+
+    @Test("Without a token of the budget, no second request is sent", .covers("R-13"))
+    func budget() async {
+        let budget = RetryPolicy.Budget(capacity: 2, ratio: 0)
+        for round in 0..<4 {
+            let before = mock.receivedRequests.count
+            let (task, text, _) = await send(
+                [Self.text("first", 1_000)], .hedging(after: .fixed(.milliseconds(50)), budget: budget))
+            #expect(text == "first")
+            #expect(mock.receivedRequests.count - before == (round < 2 ? 2 : 1))
+            if round == 2 { #expect(decisions(task.task) == ["no second request: the budget is exhausted"]) }
+        }
+    }
+
+    @Test("The percentile of the response times is the delay, once there are enough", .covers("R-13"))
+    func percentile() async {
+        let number = Mutex(0)
+        mock.on(.GET, "/beer") { _ in
+            // Most requests take from 1 to 100 ms.
+            let index = number.withLock { number in
+                number += 1
+                return number
+            }
+            return index > 102 ? Self.text("late", index == 103 ? 1_000 : 1) : Self.text("", (index * 37) % 100 + 1)
+        }
+        let hedging = Hedging(after: .percentile(0.9))
+        service.interceptors = [hedging]
+        let run = Task(executorPreference: clock.executor) { [service] in
+            for _ in 0..<102 { _ = try await service.GET("/beer").data().value }
+            return service.GET("/beer").data()
+        }
+        await clock.advance(by: .seconds(60))
+        #expect(mock.receivedRequests.count == 102)
+        guard let task = try? await run.value.resume() else { return #expect(Bool(false)) }
+        await clock.advance(by: .seconds(60))
+        #expect(mock.receivedRequests.count == 104)
+        #expect(decisions(task.task).first == "second request, because the first one took longer than 0.091 seconds")
+        #expect(hedging.keyCount == 1)
+    }
+
+    @Test("Only idempotent requests with a body that can be read twice are sent a second time", .covers("R-14"))
+    func kinds() async {
+        service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
+        mock.on(.any, Self.text("", 1_000))
+        let once = AsyncStream<Data> { $0.finish() }
+        let tasks: [(Int, TypedTask<Data>)] = [
+            (2, service.GET("/").data()), (2, service.PUT("/").setBody(Data("beer".utf8)).data()),
+            (2, service.DELETE("/").data()), (1, service.POST("/").setBody(Data("beer".utf8)).data()),
+            (1, service.PUT("/").setBody(.stream(once)).data()),
+            (1, service.GET("/").configure { $0.options[UpgradeTag.self] = true }.data()),
+        ]
+        for (count, task) in tasks {
+            let before = mock.receivedRequests.count
+            task.resume()
+            await clock.advance(by: .seconds(5))
+            #expect(mock.receivedRequests.count - before == count, "\(task.task.request.debugDescription)")
+        }
+    }
+
+    @Test("A cancelled exchange cancels both requests", .covers("R-15"))
+    func cancellation() async {
+        let session = HandSession()
+        service.session = session
+        service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
+        let task = service.GET("/").data().resume()
+        await clock.advance(by: .seconds(1))
+        #expect(session.exchanges.values.count == 2)
+        task.cancel()
+        #expect(await task.serviceResponse.isCanceled)
+        await eventually { session.exchanges.values.allSatisfy { $0.log == ["resume", "cancel"] } }
+        #expect(service.exchanges.isEmpty)
+    }
+
+    @Test("The request that is not needed any longer is cancelled", .covers("R-15"), arguments: [0, 1])
+    func loser(winner: Int) async throws {
+        let session = HandSession()
+        service.session = session
+        service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
+        let task = service.GET("/").data().resume()
+        await clock.advance(by: .seconds(1))
+        session.exchanges.values[winner].respond("beer")
+        #expect(try await task.value == Data("beer".utf8))
+        await eventually { session.exchanges.values[1 - winner].log == ["resume", "cancel"] }
+        #expect(session.exchanges.values[winner].log == ["resume"])
+    }
+
+    @Test("The deadline includes both requests", .covers("R-15"))
+    func deadline() async {
+        mock.on(.GET, "/", Self.text("", 10_000))
+        service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
+        let task = service.GET("/").setDeadline(.seconds(1)).data().resume()
+        await clock.advance(by: .seconds(1))
+        #expect(await error(of: task)?.code == .deadline)
+    }
+
+    @Test("Observers see two exchanges, of which the second belongs to the first", .covers("R-16"))
+    func observers() async {
+        let recorder = EventRecorder()
+        service.observers = [recorder]
+        _ = await send([Self.text("first", 1_000), Self.text("second", 10)])
+        await eventually { recorder.lines(1).last?.hasPrefix("ended") == true }
+        #expect(recorder.exchanges.map(\.parent) == [nil, recorder.exchanges.first?.id])
+        #expect(
+            recorder.lines(1) == [
+                "created GET https://mock.test/beer", "attempt 1 started GET https://mock.test/beer", "head 200",
+                "attempt 1 ended 200 mock", "ended 200 mock",
+            ])
+        #expect(
+            recorder.lines(0) == [
+                "created GET https://mock.test/beer", "attempt 1 started GET https://mock.test/beer",
+                "hedging: \(Self.second)", "attempt 1 ended URLError -999",
+                "hedging: the second request was answered first", "ended 200 mock",
+            ])
+    }
+
+    @Test("A typed request is sent a second time as well", .covers("R-16"))
+    func typedRequest() async throws {
+        mock.on(.GET, "/beer", [Self.text("first", 1_000), Self.text("second", 10)])
+        service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
+        let task = service.perform(BeerRequest())
+        task.resume()
+        await clock.advance(by: .seconds(5))
+        #expect(try await task.value == "second")
+        #expect(mock.receivedRequests.count == 2)
+    }
+
+    @Test("A hedged request has the credential of its exchange", .covers("R-16"))
+    func authentication() async {
+        let source = TokenSource({ Credential.bearer("old") }) { _ in .bearer("new") }
+        mock.on(.GET, "/beer", [Self.text("first", 1_000), Self.text("second", 10)])
+        service.interceptors = [Authentication(source), .hedging(after: .fixed(.milliseconds(50)))]
+        let task = service.GET("/beer").data().resume()
+        await clock.advance(by: .seconds(5))
+        #expect(await (try? task.value) == Data("second".utf8))
+        #expect(mock.receivedRequests.map { $0.headers["Authorization"] } == ["Bearer old", "Bearer old"])
+    }
+
+    @Test(
+        "An order without an effect is an error that names the right one", .covers("R-17"),
+        arguments: [
+            ([.hedging(), .retry()], "place .retry() before .hedging()"),
+            ([.rateLimit(1), .hedging()], "place .hedging() before .rateLimit()"),
+            ([.concurrencyLimit(.fixed(1)), .hedging()], "place .hedging() before .concurrencyLimit()"),
+        ] as [([any Interceptor], String)])
+    func order(interceptors: [any Interceptor], remedy: String) async {
+        service.interceptors = interceptors
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/").data().value }
+        #expect(error?.code == .interceptorOrder)
+        #expect(error?.message.contains(remedy) == true)
+        #expect(mock.receivedRequests.isEmpty)
+    }
+
+    /// Returns a response whose first bytes arrive after a delay, and the second ones 100 ms later.
+    private static func pieces(_ text: String, _ milliseconds: Int) -> MockResponse {
+        MockResponse(statusCode: 200) { writer in
+            try writer.write(Data("\(text) 1".utf8))
+            writer.pause(for: .milliseconds(100))
+            try writer.write(Data(", \(text) 2".utf8))
+        }.after(.milliseconds(milliseconds))
+    }
+
+    @Test(
+        "The body of a stream is that of the response whose head arrived first", .covers("R-18"), arguments: [10, 200])
+    func stream(milliseconds: Int) async throws {
+        mock.on(.GET, "/", [Self.pieces("first", 100), Self.pieces("second", milliseconds)])
+        service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
+        let progress = Collected<TransferProgress>()
+        let task = service.GET("/").onProgress { progress.add($0) }.stream()
+        let run = Task(executorPreference: clock.executor) { [service] in
+            let response = try await task.value
+            let isListed = service.exchanges.count == 1
+            return (try await String(decoding: response.body.collect(upTo: 1_000), as: UTF8.self), isListed)
+        }
+        await clock.advance(by: .seconds(5))
+        let (text, isListed) = try await run.value
+        let winner = milliseconds < 50 ? "second" : "first"
+        #expect(text == "\(winner) 1, \(winner) 2")
+        #expect(isListed)
+        await eventually { service.exchanges.isEmpty }
+        let bodies = task.timeline.events.filter { $0.kind == .body }
+        #expect(bodies.map(\.detail) == ["\(text.utf8.count) bytes"])
+        await eventually { progress.values.last?.bytesReceived == Int64(text.utf8.count) }
+    }
+
+    @Test("Cancelling the requests of a service ends the adopted body of a stream", .covers("R-18"))
+    func cancelledStream() async throws {
+        mock.on(.GET, "/", [Self.pieces("first", 1_000), Self.pieces("second", 10)])
+        service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
+        let task = service.GET("/").stream().resume()
+        await clock.advance(by: .milliseconds(70))
+        let response = try await task.value
+        service.cancelAll()
+        await #expect(throws: URLError(.cancelled)) { try await response.body.collect(upTo: 1_000) }
+        #expect(service.exchanges.isEmpty)
+    }
+
+    @Test("Extreme values neither trap nor prevent a response", .covers("R-13"))
+    func extremes() async {
+        for delay in [Hedging.Delay.fixed(.seconds(Int64.min)), .percentile(.nan), .percentile(7), .percentile(-1)] {
+            let (_, text, _) = await send([Self.text("first", 5)], .hedging(after: delay))
+            #expect(text == "first")
+        }
+    }
+}
+
+private struct BeerRequest: HTTPServiceRequest {
+    typealias Output = String
+
+    func request(for service: WebService) -> Request { service.request(.GET, path: "/beer") }
+}
