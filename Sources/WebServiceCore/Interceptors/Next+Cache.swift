@@ -8,6 +8,14 @@ extension Next {
     /// The header fields of the request that was sent last; `nil` before the first one.
     package var sentHeaders: Headers? { context.record.sent?.headers }
 
+    /// The requests of the exchange that were sent, and the heads of their responses. This includes
+    /// redirects.
+    package var receivedHeads: [(request: EncodedRequest, head: ResponseHead)] {
+        context.record.entries.compactMap { entry in
+            entry.attempt.flatMap { attempt in attempt.head.map { (attempt.request, $0) } }
+        }
+    }
+
     /// A Boolean value that indicates whether an ``Authentication`` follows this interceptor.
     package var isFollowedByAuthentication: Bool { interceptors[position...].contains { $0 is Authentication } }
 
