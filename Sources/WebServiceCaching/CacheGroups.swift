@@ -99,7 +99,7 @@ extension ResponseCache {
         let date = clock.date
         for storage in [storage] + state.withLock({ $0.groupedStorages }) {
             do { try await storage.store(StorageEntry(.value(CacheGroups.data(date)), date: date), for: key) } catch {
-                report(.store, key, error)
+                report(.store, key, error, in: storage)
                 result = .failure(error)
             }
         }

@@ -40,15 +40,20 @@ public struct GroupedStorage: ResponseStorage {
     public func entry(for key: StorageKey) async throws -> StorageEntry? {
         guard var entry = try await storage.entry(for: key) else { return nil }
         guard let (grouping, content) = Grouping.separated(from: entry.content) else { return entry }
-        let isInvalidated = try await cache.isInvalidated(
-            grouping.groups, of: Origin(grouping.origin), [grouping.account, key.account],
-            requestTime: grouping.requestTime, in: storage, after: cache.order)
-        guard !isInvalidated else { return nil }
+        guard try await !isInvalidated(grouping, key, after: cache.order) else { return nil }
         entry.content = content
         return entry
     }
 
-    /// Stores an entry, with the groups of its response.
+    private func isInvalidated(_ grouping: Grouping, _ key: StorageKey, after order: StorageOrder?) async throws -> Bool
+    {
+        try await cache.isInvalidated(
+            grouping.groups, of: Origin(grouping.origin), [grouping.account, key.account],
+            requestTime: grouping.requestTime, in: storage, after: order)
+    }
+
+    /// Stores an entry, with the groups of its response. If one of them was invalidated after the
+    /// request was sent, the entry for the key is removed instead.
     ///
     /// - Throws: `WebServiceError.Code.storage` if there are more than 128 groups; and any error of
     ///   the other storage. The previous entry remains.
@@ -59,6 +64,10 @@ public struct GroupedStorage: ResponseStorage {
             guard groups.count <= CacheGroups.maximumCount else { throw Self.tooManyGroups }
             let grouping = Grouping(
                 groups: groups, origin: origin.description, account: cache.account(), requestTime: date)
+            guard try await !isInvalidated(grouping, key, after: nil) else {
+                // Stored now, it could outlast the entry that invalidates it.
+                return try await storage.removeEntry(for: key)
+            }
             if !groups.isEmpty { entry.content = grouping.joined(to: entry.content) }
         }
         try await storage.store(entry, for: key)

@@ -126,8 +126,12 @@ extension ResponseCache {
         try await result.value.get()
     }
 
-    func report(_ operation: StorageEntry.Failure.Operation, _ key: StorageKey?, _ error: any Error) {
+    /// - Parameter other: The storage, unless it is that of the cache.
+    func report(
+        _ operation: StorageEntry.Failure.Operation, _ key: StorageKey?, _ error: any Error,
+        in other: (any ResponseStorage)? = nil
+    ) {
         state.withLock { $0.statistics.storageFailures += 1 }
-        observer?(StorageEntry.Failure(operation: operation, key: key, storage: storage, error: error))
+        observer?(StorageEntry.Failure(operation: operation, key: key, storage: other ?? storage, error: error))
     }
 }

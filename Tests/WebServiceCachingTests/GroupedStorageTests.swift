@@ -139,7 +139,8 @@ struct GroupedStorageTests {
 
     @Test("A value that was requested before an invalidation and arrives after it is not used", .covers("M-373"))
     func late() async throws {
-        let program = Program(MemoryStorage())
+        let memory = MemoryStorage()
+        let program = Program(memory)
         let gate = Once<Bool>()
         program.gate.add(gate)
         let task = program.service.perform(Brewers()).resume()
@@ -150,6 +151,9 @@ struct GroupedStorageTests {
         gate.set(true)
         #expect(try await task.value == "x")
         #expect(try await !program.isStored(Brewers()))
+        await program.service.finishStoring()
+        let entries = await memory.summaries(after: nil, limit: 9).map(\.key.identifier)
+        #expect(entries == ["group https://h brewers"])
     }
 
     @Test("The invalidation is stored with the values, and survives the process", .covers("M-374"))
