@@ -26,7 +26,8 @@ public import WebServiceCore
 ///   Requests that are in flight count, because the server may not have counted them. With several
 ///   policies, the strictest one applies.
 /// - After these 30 seconds, one request per second is sent until a response states the new number,
-///   or has no such field.
+///   or has no such field. If the server refuses the first of them, because it rounds the seconds
+///   down, a second is added from then on.
 /// - Malformed fields, members without `t`, policies whose `qu` is not `requests`, and fields of
 ///   stored responses are ignored. A `Retry-After` takes precedence over `t`. At most 16 policies
 ///   are stored for each key. The partition keys (`pk`) of a policy are separate policies, which
@@ -100,7 +101,7 @@ public final class RateLimiter: Interceptor {
         let sent = clock.now
         let response: Response
         do { response = try await next(request) } catch {
-            receive([], key, sent: sent, isConclusive: false, clock)
+            receive([], key, sent: sent, status: nil, clock)
             throw error
         }
         var pause: Duration?
@@ -113,27 +114,26 @@ public final class RateLimiter: Interceptor {
         }
         guard followsServer else { return response }
         guard ![.cache, .revalidated].contains(response.source), response.header("Age") ?? "0" == "0" else {
-            receive(response.source == .cache ? nil : [], key, sent: sent, isConclusive: false, clock)
+            receive(response.source == .cache ? nil : [], key, sent: sent, status: nil, clock)
             return response
         }
         let limits = ServiceLimit.limits(in: response.headers)
-        let isConclusive = response.status < 500 && response.status != 429
-        receive(limits, key, sent: sent, isConclusive: isConclusive, pause: pause, clock)
+        receive(limits, key, sent: sent, status: response.status, pause: pause, clock)
         if let limit = limits.min(by: { ($0.remaining, $1.reset) < ($1.remaining, $0.reset) }) {
-            next.record(.rateLimit, limit.text(atMost: maximumPause))
+            next.record(.quota, limit.text(atMost: maximumPause))
         }
         return response
     }
 
     /// Applies the limits of a response, and lets the first waiting request consider them.
     private func receive(
-        _ limits: [ServiceLimit]?, _ key: String, sent: UInt64, isConclusive: Bool, pause: Duration? = nil,
+        _ limits: [ServiceLimit]?, _ key: String, sent: UInt64, status: Int?, pause: Duration? = nil,
         _ clock: TaskClock
     ) {
         guard followsServer else { return }
         let now = clock.now
         update(key, now) { lane in
-            lane.server?.receive(limits, sent: sent, isConclusive: isConclusive, pause: pause, at: now)
+            lane.server?.receive(limits, sent: sent, status: status, pause: pause, at: now)
         }?.set(())
     }
 
@@ -329,7 +329,7 @@ extension Interceptor where Self == RateLimiter {
 
 extension Timeline.Kind {
     /// The requests that the server permits, as a response stated (``RateLimiter/followsServer``).
-    public static let rateLimit = Timeline.Kind("rate limit")
+    public static let quota = Timeline.Kind("quota")
 }
 
 extension ServiceLimit {

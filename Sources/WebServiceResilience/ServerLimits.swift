@@ -62,6 +62,8 @@ struct ServerLimits: Sendable {
     private var windows: [ServiceLimit.Policy: Window] = [:]
     private var inFlight = 0
     private var lastSent: UInt64 = 0
+    /// The duration that is added to those of a server that rounds them down.
+    private var slack = Duration.zero
     /// Set when a response arrives, for the first waiting request.
     private var change = Once<Void>()
 
@@ -104,19 +106,28 @@ struct ServerLimits: Sendable {
     /// - Parameters:
     ///   - limits: The limits in the response; `nil` for a response that the server did not send.
     ///   - sent: The instant at which the request was sent.
-    ///   - isConclusive: Whether a response without a limit means that the server states none.
+    ///   - status: The status of the response; `nil` without one.
     ///   - pause: A duration after which the server permits the next request, in place of that of
     ///     the limits.
     /// - Returns: The object that wakes the first waiting request.
     mutating func receive(
-        _ limits: [ServiceLimit]?, sent: UInt64, isConclusive: Bool, pause: Duration?, at now: UInt64
+        _ limits: [ServiceLimit]?, sent: UInt64, status: Int?, pause: Duration?, at now: UInt64
     ) -> Once<Void> {
         inFlight -= 1
         guard let limits else { return change }
         for limit in limits {
+            // A server that rounds the durations down refuses a request after the end of the
+            // window.
+            if status == 429, pause == nil, limit.remaining == 0, limit.reset <= .seconds(1),
+                let window = windows[limit.policy], sent >= window.end
+            {
+                slack = .seconds(1)
+            }
             update(limit.policy, limit.remaining, pause ?? limit.reset, sent: sent, at: now)
         }
         let stated = Set(limits.map(\.policy))
+        // The response of an overloaded server does not mean that it states no limit.
+        let isConclusive = status.map { $0 < 500 && $0 != 429 } ?? false
         for (policy, window) in windows where !stated.contains(policy) {
             if window.end > now {
                 windows[policy]?.unknown += 1
@@ -139,7 +150,7 @@ struct ServerLimits: Sendable {
             return
         }
         let reset = min(max(reset, .seconds(1)), maximumPause)
-        let end = now.addingSaturated(reset)
+        let end = now.addingSaturated(min(reset + slack, maximumPause))
         guard let window = windows[policy],
             sent.addingSaturated(reset) < window.end.addingSaturated(.seconds(1))
         else {

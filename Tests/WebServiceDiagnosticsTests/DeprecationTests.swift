@@ -115,7 +115,7 @@ struct DeprecationTests {
         }
         #expect(
             kinds.filter { !$0.isEmpty }.prefix(3) == [
-                "attempt", "deprecated", "ended has been deprecated since 1970-01-01",
+                "attempt", "notice", "ended has been deprecated since 1970-01-01",
             ])
     }
 

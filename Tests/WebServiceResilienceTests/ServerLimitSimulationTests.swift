@@ -34,10 +34,11 @@ struct ServerLimitSimulationTests {
 
         private let clock: TestClock
         private let windows: Windows
+        private let rounding: FloatingPointRoundingRule
         private let state: Mutex<State>
 
-        init(_ clock: TestClock, _ windows: Windows, seed: UInt64) {
-            (self.clock, self.windows) = (clock, windows)
+        init(_ clock: TestClock, _ windows: Windows, _ rounding: FloatingPointRoundingRule, seed: UInt64) {
+            (self.clock, self.windows, self.rounding) = (clock, windows, rounding)
             state = Mutex(State(generator: SeededGenerator(seed: seed)))
         }
 
@@ -57,7 +58,7 @@ struct ServerLimitSimulationTests {
                 let isAccepted = used < 100
                 if isAccepted { state.accepted[state.accepted.count - 1] += 1 } else { state.refused += 1 }
                 let remaining = isAccepted ? 99 - used : 0
-                let rest = (state.start + .seconds(60) - now).inSeconds.rounded(.up)
+                let rest = (state.start + .seconds(60) - now).inSeconds.rounded(rounding)
                 var response = MockResponse(statusCode: isAccepted ? 200 : 429)
                 response.headers["RateLimit-Policy"] = #""default";q=100;w=60"#
                 response.headers["RateLimit"] = "\"default\";r=\(remaining);t=\(Int(rest))"
@@ -70,9 +71,31 @@ struct ServerLimitSimulationTests {
         "With three times the load, no request is refused after the first response, and 95 % of the quota are used",
         .covers("R-16"), arguments: Load.allCases, Windows.allCases)
     func quota(load: Load, windows: Windows) async {
+        let server = await run(load, windows, .up)
+        #expect(server.refused == 0)
+        #expect(isUsed(server.accepted), "\(server.accepted)")
+    }
+
+    @Test(
+        "If the server rounds durations down, it refuses one request in all, and 95 % of the quota are used",
+        .covers("R-16"), arguments: Load.allCases, Windows.allCases)
+    func roundedDown(load: Load, windows: Windows) async {
+        let server = await run(load, windows, .down)
+        #expect(server.refused <= 1)
+        #expect(isUsed(server.accepted), "\(server.accepted)")
+    }
+
+    /// Returns whether each whole window was used to 95 %.
+    private func isUsed(_ accepted: [Int]) -> Bool {
+        let whole = accepted.dropFirst().dropLast()
+        return whole.count >= 3 && whole.allSatisfy { $0 >= 95 }
+    }
+
+    /// Sends requests for five minutes.
+    private func run(_ load: Load, _ windows: Windows, _ rounding: FloatingPointRoundingRule) async -> Server {
         let clock = TestClock()
         let mock = MockService(clock: clock)
-        let server = Server(clock, windows, seed: 7)
+        let server = Server(clock, windows, rounding, seed: 7)
         mock.on(.any) { _ in server.respond() }
         mock.service.interceptors = [.serverRateLimit(maximumWaiting: 10_000)]
         mock.service.options.deadline = .seconds(10_000)
@@ -85,10 +108,7 @@ struct ServerLimitSimulationTests {
             }
             if load == .bursts { await clock.advance(by: .seconds(12)) }
         }
-        #expect(server.refused == 0)
-        let whole = server.accepted.dropFirst().dropLast()
-        #expect(whole.count >= 3)
-        #expect(whole.allSatisfy { $0 >= 95 }, "\(server.accepted)")
         mock.service.cancelAll()
+        return server
     }
 }

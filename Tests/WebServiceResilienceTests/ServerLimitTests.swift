@@ -246,7 +246,7 @@ struct ServerLimitTests {
         #expect(wait(second) == ["for the rate limit of the server 30.0 seconds"])
         let lines = second.timeline.explain().split(separator: "\n").map(String.init)
         #expect(lines.first == "The exchange paused for 30000.0 ms for the rate limit of the server.")
-        #expect(lines.contains("rate limit: the server permits 0 more requests within 30 s."))
+        #expect(lines.contains("quota: the server permits 0 more requests within 30 s."))
     }
 
     @Test("A request that waits for the server can be cancelled, and its deadline includes the wait", .covers("R-15"))
@@ -294,7 +294,7 @@ struct ServerLimitTests {
         }
         func receive(_ stated: [ServiceLimit]?) {
             limits.send(at: 0)
-            _ = limits.receive(stated, sent: 0, isConclusive: stated != nil, pause: nil, at: 0)
+            _ = limits.receive(stated, sent: 0, status: stated == nil ? nil : 200, pause: nil, at: 0)
         }
         receive(limit(2))
         receive([])
@@ -314,7 +314,7 @@ struct ServerLimitTests {
         let stated = (1...10_000).map {
             ServiceLimit(policy: .init(name: "\($0)", partition: nil), remaining: 0, reset: .seconds($0 % 500 + 1))
         }
-        _ = limits.receive(stated, sent: 0, isConclusive: true, pause: nil, at: 0)
+        _ = limits.receive(stated, sent: 0, status: 200, pause: nil, at: 0)
         #expect(limits.delay(at: 0) == .seconds(500))
         #expect(limits.policyCount == 16)
     }
