@@ -105,7 +105,8 @@ let package = Package(
     ] + curlProducts + sqliteProducts,
     targets: [
         .target(name: "WebServiceCore", swiftSettings: settings),
-        .target(name: "WebServiceCaching", dependencies: ["WebServiceCore"], swiftSettings: settings),
+        .target(
+            name: "WebServiceCaching", dependencies: ["WebServiceCore", "WebServiceFields"], swiftSettings: settings),
         .target(name: "WebServiceCallbacks", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(name: "WebServiceDiagnostics", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(
@@ -116,7 +117,9 @@ let package = Package(
             dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads", "WebSocketCodec"],
             swiftSettings: settings),
         .target(name: "WebServicePagination", dependencies: ["WebServiceCore"], swiftSettings: settings),
-        .target(name: "WebServiceResilience", dependencies: ["WebServiceCore"], swiftSettings: settings),
+        .target(
+            name: "WebServiceResilience", dependencies: ["WebServiceCore", "WebServiceFields"],
+            swiftSettings: settings),
         .target(
             name: "WebServiceSockets", dependencies: ["WebServiceCore", "WebSocketCodec"], swiftSettings: settings),
         .target(
@@ -254,7 +257,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads",
-                "WebServiceMocking", "WebServicePagination", "WebServiceResilience", "TestSupport",
+                "WebServiceFields", "WebServiceMocking", "WebServicePagination", "WebServiceResilience", "TestSupport",
             ]
                 + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings

@@ -17,7 +17,7 @@ extension CacheExchange {
             message.headers[.ifNoneMatch] = stored.eTag
             message.headers["If-Modified-Since"] = stored.lastModified
         }
-        let flight = cache.beginFlight(key)
+        let flight = cache.beginFlight(key, clock)
         let (result, requestTime, responseTime) = await send(message)
         if let stored, let stale = try staleResponse(stored, insteadOf: result, at: responseTime) { return stale }
         let response = try result.get()
@@ -79,7 +79,7 @@ extension CacheExchange {
     /// Sends a HEAD request and updates the stored response with the header fields it receives (RFC
     /// 9111, section 4.3.5).
     func loadHead(_ stored: CachedResponse?) async throws -> Response {
-        let flight = cache.beginFlight(key)
+        let flight = cache.beginFlight(key, clock)
         let (result, requestTime, responseTime) = await send(demands.message(request))
         if let stored, let stale = try staleResponse(stored, insteadOf: result, at: responseTime) { return stale }
         let response = try result.get()
@@ -181,7 +181,7 @@ extension CacheExchange {
         guard !flight.isOvertaken else {
             return next.record(.cache, "not stored: the stored responses were removed while the request was in flight")
         }
-        guard cache.update(key, flight, at: clock.date, change) else {
+        guard cache.update(key, of: Origin(url), flight, at: clock.date, change) else {
             return next.record(.cache, "not stored: too many changes are pending in the storage")
         }
     }

@@ -119,8 +119,11 @@ struct CacheExchange: Sendable {
     }
 
     private func stored() async throws -> CachedResponse? {
-        let stored = try await cache.variants(for: key, next.clock).match(selecting)
-        return stored?.isRedirect(for: request) == true ? nil : stored
+        let found = try await cache.response(for: key, matching: selecting, of: Origin(url), next.clock)
+        guard let (stored, isInvalidated) = found, !stored.isRedirect(for: request) else { return nil }
+        guard isInvalidated else { return stored }
+        next.record(.cache, "a group of the stored response was invalidated")
+        return nil
     }
 
     /// - Parameter load: Sends the request to the server, with the validators of the stored
@@ -203,7 +206,12 @@ struct CacheExchange: Sendable {
     /// Sends an unsafe request and removes the stored responses that it invalidates (RFC 9111,
     /// section 4.4).
     private func unsafe() async throws -> Response {
-        let response = try await next(request)
+        let result: Result<Response, any Error>
+        do { result = .success(try await next(request)) } catch { result = .failure(error) }
+        // Also those of redirects that were followed.
+        let count = cache.invalidateGroups(in: next.receivedHeads, account, clock)
+        if count > 0 { next.record(.cache, "invalidated groups: \(count)") }
+        let response = try result.get()
         guard (200..<400).contains(response.status) || !response.redirects.isEmpty else { return response }
         cache.invalidate(key)
         let origin = Origin(url)

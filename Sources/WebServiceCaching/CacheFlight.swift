@@ -23,8 +23,9 @@ final class CacheFlight: Sendable {
 
 /// Requests and validations in flight.
 extension ResponseCache {
-    func beginFlight(_ key: StorageKey) -> CacheFlight {
+    func beginFlight(_ key: StorageKey, _ clock: TaskClock) -> CacheFlight {
         let start = state.withLock { state in
+            state.clock = clock
             state.flights[key, default: (0, 0)].count += 1
             return state.removals
         }

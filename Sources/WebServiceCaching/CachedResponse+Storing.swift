@@ -45,6 +45,9 @@ extension CachedResponse {
             heuristicStatuses.contains(status) || ["max-age", "public", "private"].contains(where: control.has)
                 || headers["Expires"] != nil
         else { throw CacheRefusal("status \(status) without explicit freshness") }
+        guard CacheGroups.names(in: headers["Cache-Groups"]).count <= CacheGroups.maximumCount else {
+            throw CacheRefusal("more than \(CacheGroups.maximumCount) cache groups")
+        }
         return try CacheSelection(of: headers, to: request, account: account)
     }
 

@@ -28,6 +28,11 @@ struct CachedVariants: Sendable {
         responses.removeFirst(responses.count - Self.maximumCount)
     }
 
+    /// Removes the responses with certain positions.
+    mutating func remove(at positions: Set<Int>) {
+        responses = responses.indices.filter { !positions.contains($0) }.map { responses[$0] }
+    }
+
     /// Removes the responses that match a request.
     mutating func remove(for request: Request) {
         responses.removeAll { $0.selection.matches(request) }
@@ -40,7 +45,7 @@ extension CachedVariants {
     private static let mark = Array("WSC2".utf8)
 
     func data(for key: StorageKey) -> Data {
-        var writer = Writer()
+        var writer = EntryWriter()
         writer.data.append(contentsOf: Self.mark)
         writer.append(key.bytes)
         writer.append(UInt64(responses.count))
@@ -68,8 +73,8 @@ extension CachedVariants {
     init?(_ data: Data, for key: StorageKey) {
         guard data.count >= Self.mark.count + 8 else { return nil }
         let content = data.dropLast(8)
-        var reader = Reader(rest: content.dropFirst(Self.mark.count))
-        var end = Reader(rest: data.suffix(8))
+        var reader = EntryReader(rest: content.dropFirst(Self.mark.count))
+        var end = EntryReader(rest: data.suffix(8))
         guard data.starts(with: Self.mark), content.withUnsafeBytes({ XXHash64.hash($0) }) == end.number(),
             reader.bytes()?.elementsEqual(key.bytes) == true,
             let count = reader.number(), count <= UInt64(Self.maximumCount)
@@ -80,73 +85,75 @@ extension CachedVariants {
         }
         guard reader.rest.isEmpty else { return nil }
     }
+}
 
-    private struct Writer {
-        var data = Data()
+/// A writer of the parts of an entry.
+struct EntryWriter {
+    var data = Data()
 
-        mutating func append(_ number: UInt64) {
-            withUnsafeBytes(of: number.littleEndian) { data.append(contentsOf: $0) }
-        }
-
-        mutating func append(_ bytes: some Collection<UInt8>) {
-            append(UInt64(bytes.count))
-            data.append(contentsOf: bytes)
-        }
+    mutating func append(_ number: UInt64) {
+        withUnsafeBytes(of: number.littleEndian) { data.append(contentsOf: $0) }
     }
 
-    private struct Reader {
-        var rest: Data
+    mutating func append(_ bytes: some Collection<UInt8>) {
+        append(UInt64(bytes.count))
+        data.append(contentsOf: bytes)
+    }
+}
 
-        mutating func number() -> UInt64? {
-            guard rest.count >= 8 else { return nil }
-            defer { rest = rest.dropFirst(8) }
-            return rest.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
-        }
+/// A reader of the parts of an entry.
+struct EntryReader {
+    var rest: Data
 
-        mutating func bytes() -> Data? {
-            guard let count = number(), count <= UInt64(rest.count) else { return nil }
-            defer { rest = rest.dropFirst(Int(count)) }
-            return rest.prefix(Int(count))
-        }
+    mutating func number() -> UInt64? {
+        guard rest.count >= 8 else { return nil }
+        defer { rest = rest.dropFirst(8) }
+        return rest.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+    }
 
-        mutating func text() -> String? {
-            bytes().map { String(decoding: $0, as: UTF8.self) }
-        }
+    mutating func bytes() -> Data? {
+        guard let count = number(), count <= UInt64(rest.count) else { return nil }
+        defer { rest = rest.dropFirst(Int(count)) }
+        return rest.prefix(Int(count))
+    }
 
-        mutating func date() -> Date? {
-            guard let seconds = number().map(Double.init(bitPattern:)), seconds.isFinite else { return nil }
-            return Date(timeIntervalSince1970: seconds)
-        }
+    mutating func text() -> String? {
+        bytes().map { String(decoding: $0, as: UTF8.self) }
+    }
 
-        /// Returns bytes of a known length that do not share memory with the entry.
-        mutating func bytes(count: Int) -> Data? {
-            bytes().flatMap { $0.count == count ? Data(Array($0)) : nil }
-        }
+    mutating func date() -> Date? {
+        guard let seconds = number().map(Double.init(bitPattern:)), seconds.isFinite else { return nil }
+        return Date(timeIntervalSince1970: seconds)
+    }
 
-        mutating func response() -> CachedResponse? {
-            guard let status = number(), (200...999).contains(status), let requestTime = date(),
-                let responseTime = date(),
-                let scope = number().flatMap(CacheSelection.Scope.init),
-                let salt = bytes(count: CacheSelection.saltLength),
-                let fingerprint = bytes(count: CacheSelection.fingerprintLength), let names = list({ $0.text() }),
-                let fields = list({ reader in reader.text().flatMap { name in reader.text().map { (name, $0) } } }),
-                let body = bytes()
-            else { return nil }
-            return CachedResponse(
-                status: Int(status), headers: Headers(fields), body: body.subdata(in: body.startIndex..<body.endIndex),
-                requestTime: requestTime,
-                responseTime: responseTime,
-                selection: CacheSelection(names: names, scope: scope, salt: salt, fingerprint: fingerprint))
-        }
+    /// Returns bytes of a known length that do not share memory with the entry.
+    mutating func bytes(count: Int) -> Data? {
+        bytes().flatMap { $0.count == count ? Data(Array($0)) : nil }
+    }
 
-        private mutating func list<Element>(_ element: (inout Reader) -> Element?) -> [Element]? {
-            guard let count = number(), count <= UInt64(rest.count) else { return nil }
-            var list: [Element] = []
-            for _ in 0..<count {
-                guard let next = element(&self) else { return nil }
-                list.append(next)
-            }
-            return list
+    mutating func response() -> CachedResponse? {
+        guard let status = number(), (200...999).contains(status), let requestTime = date(),
+            let responseTime = date(),
+            let scope = number().flatMap(CacheSelection.Scope.init),
+            let salt = bytes(count: CacheSelection.saltLength),
+            let fingerprint = bytes(count: CacheSelection.fingerprintLength), let names = list({ $0.text() }),
+            let fields = list({ reader in reader.text().flatMap { name in reader.text().map { (name, $0) } } }),
+            let body = bytes()
+        else { return nil }
+        return CachedResponse(
+            status: Int(status), headers: Headers(fields), body: body.subdata(in: body.startIndex..<body.endIndex),
+            requestTime: requestTime,
+            responseTime: responseTime,
+            selection: CacheSelection(names: names, scope: scope, salt: salt, fingerprint: fingerprint))
+    }
+
+    mutating func list<Element>(_ element: (inout EntryReader) -> Element?) -> [Element]? {
+        guard let count = number(), count <= UInt64(rest.count) else { return nil }
+        var list: [Element] = []
+        for _ in 0..<count {
+            guard let next = element(&self) else { return nil }
+            list.append(next)
         }
+        return list
     }
 }

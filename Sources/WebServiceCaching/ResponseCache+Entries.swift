@@ -12,6 +12,8 @@ extension ResponseCache {
         public let status: Int
         /// The lowercase names of the request fields that select the response (`Vary`), sorted.
         public let vary: [String]
+        /// The cache groups that the response belongs to (RFC 9875), sorted.
+        public let groups: [String]
         /// The date at which the response was received or last validated.
         public let date: Date
         /// The date until which the response is fresh; `nil` if the server has to validate it
@@ -21,7 +23,8 @@ extension ResponseCache {
         public let byteCount: Int
     }
 
-    /// The stored responses of all accounts, in an order that the storage defines.
+    /// The stored responses of all accounts, except those of invalidated groups, in an order that
+    /// the storage defines.
     ///
     /// ```swift
     /// for try await entry in cache.entries { print(entry.url, entry.byteCount) }
@@ -85,13 +88,21 @@ extension ResponseCache {
             } else {
                 try await storage.entry(for: key, after: order, clock ?? .system)
             }
-        let variants = stored?.data.flatMap { CachedVariants($0, for: key) }
-        return (variants?.responses ?? []).map { response in
+        let url = String(key.identifier.dropFirst(method.count))
+        let listClock: TaskClock = clock ?? .system
+        var valid: [CachedResponse] = []
+        for response in stored?.data.flatMap({ CachedVariants($0, for: key) })?.responses ?? [] {
+            let isInvalid = try await listClock.storageValue { [self] in
+                try await self.isInvalidated(response, of: Origin(url), key.account, after: order)
+            }
+            if !isInvalid { valid.append(response) }
+        }
+        return valid.map { response in
             let rest = response.lifetime(usesHeuristics: usesHeuristics) - response.initialAge
             let isFresh = !response.control.isWhole("no-cache")
             return Entry(
-                url: String(key.identifier.dropFirst(method.count)), account: key.account, status: response.status,
-                vary: response.selection.names, date: response.responseTime,
+                url: url, account: key.account, status: response.status,
+                vary: response.selection.names, groups: response.groups.sorted(), date: response.responseTime,
                 freshUntil: isFresh ? response.responseTime.addingTimeInterval(rest) : nil,
                 byteCount: response.body.count)
         }

@@ -3,20 +3,52 @@ import WebServiceCore
 
 /// Access to the storage.
 extension ResponseCache {
-    /// Waits for all earlier changes to a key, and then returns the responses stored under it.
+    /// Waits for all earlier changes to a key, and then returns the stored response that matches a
+    /// request, and whether one of its groups was invalidated.
     ///
     /// Returns none if the storage cannot be read or does not respond within its timeout.
     ///
     /// - Throws: `CancellationError`.
-    func variants(for key: StorageKey, _ clock: TaskClock) async throws -> CachedVariants {
+    func response(
+        for key: StorageKey, matching request: Request, of origin: Origin?, _ clock: TaskClock
+    ) async throws -> (stored: CachedResponse, isInvalidated: Bool)? {
         do {
-            let entry = try await storage.entry(for: key, after: order, clock)
-            return entry?.data.flatMap { CachedVariants($0, for: key) } ?? CachedVariants()
+            return try await clock.storageValue { [self] in
+                await order.settled(key)
+                guard let variants = try await storage.entry(for: key)?.data.flatMap({ CachedVariants($0, for: key) }),
+                    let stored = variants.match(request)
+                else { return nil }
+                return (stored, try await isInvalidated(stored, of: origin, key.account, after: order))
+            }
         } catch {
             try Task.checkCancellation()
             report(.read, key, error)
-            return CachedVariants()
+            return nil
         }
+    }
+
+    /// Returns whether one of the groups of a stored response was invalidated.
+    func isInvalidated(
+        _ stored: CachedResponse, of origin: Origin?, _ account: String?, after order: StorageOrder?
+    ) async throws -> Bool {
+        try await isInvalidated(
+            stored.groups, of: origin, [account], requestTime: stored.requestTime, in: storage, after: order)
+    }
+
+    /// Removes the responses with an invalidated group. Stored again, they could outlast the entry
+    /// that invalidates them.
+    private func removeInvalidated(from variants: inout CachedVariants, of origin: Origin?, _ key: StorageKey) async {
+        var positions: Set<Int> = []
+        for (position, response) in variants.responses.enumerated() {
+            do {
+                let isInvalid = try await isInvalidated(response, of: origin, key.account, after: nil)
+                if isInvalid { positions.insert(position) }
+            } catch {
+                report(.read, key, error)
+                positions.insert(position)
+            }
+        }
+        variants.remove(at: positions)
     }
 
     /// - Returns: `nil` if the storage cannot be read and may contain an entry.
@@ -35,7 +67,7 @@ extension ResponseCache {
     ///
     /// - Returns: Whether the change will be made.
     func update(
-        _ key: StorageKey, _ flight: CacheFlight, at date: Date,
+        _ key: StorageKey, of origin: Origin?, _ flight: CacheFlight, at date: Date,
         _ change: @escaping @Sendable (inout CachedVariants) -> Void
     ) -> Bool {
         queue(.store, key) { [self] in
@@ -43,6 +75,7 @@ extension ResponseCache {
             let old = await read(key)
             var variants = old ?? CachedVariants()
             change(&variants)
+            await removeInvalidated(from: &variants, of: origin, key)
             if variants.responses.isEmpty { return old?.responses.isEmpty == true ? () : await erase(key) }
             do {
                 try await storage.store(StorageEntry(.value(variants.data(for: key)), date: date), for: key)
@@ -93,8 +126,12 @@ extension ResponseCache {
         try await result.value.get()
     }
 
-    private func report(_ operation: StorageEntry.Failure.Operation, _ key: StorageKey?, _ error: any Error) {
+    /// - Parameter other: The storage, unless it is that of the cache.
+    func report(
+        _ operation: StorageEntry.Failure.Operation, _ key: StorageKey?, _ error: any Error,
+        in other: (any ResponseStorage)? = nil
+    ) {
         state.withLock { $0.statistics.storageFailures += 1 }
-        observer?(StorageEntry.Failure(operation: operation, key: key, storage: storage, error: error))
+        observer?(StorageEntry.Failure(operation: operation, key: key, storage: other ?? storage, error: error))
     }
 }

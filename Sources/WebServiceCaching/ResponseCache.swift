@@ -39,6 +39,10 @@ import FoundationNetworking
 /// - A successful request with an unsafe method removes the stored responses for its URL, and for
 ///   `Location` and `Content-Location` in the same origin. The response to a GET that is in flight
 ///   at that time is not stored.
+/// - Such a request also makes the stored responses of the groups invalid that its response names
+///   in `Cache-Group-Invalidation` (RFC 9875), for the origin and the account of the request. A
+///   response belongs to the groups in its `Cache-Groups` field; with more than 128, it is not
+///   stored. A field with more than 128 groups invalidates all groups of the origin.
 ///
 /// Stored responses are never shared between accounts. If `account` returns `nil`, a stored
 /// response is returned only for requests with the same credentials and the same other fields:
@@ -98,6 +102,10 @@ public final class ResponseCache: Interceptor {
         var flights: [StorageKey: (count: Int, removal: UInt64)] = [:]
         /// The number of removals so far.
         var removals: UInt64 = 0
+        /// The clock of the last request.
+        var clock: TaskClock?
+        /// The storages of values that have groups, in addition to that of the cache.
+        var groupedStorages: [any ResponseStorage] = []
         var statistics = Statistics()
     }
 

@@ -49,7 +49,7 @@ extension Timeline.Event {
         case .redirect: "The redirect was followed\(detail.isEmpty ? "" : " \(detail)")."
         case .retry: "The request was sent again: \(detail)."
         case .noRetry: "The request was not sent again: \(detail)."
-        case .wait: "The exchange paused for \(time)."
+        case .wait: "The exchange paused for \(time)\(detail.isEmpty ? "" : " \(detail)")."
         case .refresh: "The exchange waited \(time) for a newer credential: \(detail)."
         case .cache: cacheExplanation
         case .body: "The body ended after \(time): \(detail)."
@@ -58,6 +58,7 @@ extension Timeline.Event {
         case .queued: "The request waited for the end of request #\(related ?? 0)."
         case .joined: "The request shared the response of request #\(related ?? 0)."
         case .storage: storageExplanation
+        case .deprecation: "The server reports that this resource \(detail)."
         default: "\(kind)\(detail.isEmpty ? "" : ": \(detail)")."
         }
     }
@@ -73,6 +74,7 @@ extension Timeline.Event {
         if let age = rest("stored, ") { return "The cache returned a stored response: \(age)." }
         if let reason = rest("stale, ") { return "The cache returned a stale response: \(reason)." }
         if let reason = rest("not stored: ") { return "The cache did not store the response: \(reason)." }
+        if let count = rest("invalidated groups: ") { return "The response invalidated stored groups: \(count)." }
         if detail == "validated" { return "The server confirmed that the stored response is still valid." }
         return "The cache was not used: \(detail)."
     }

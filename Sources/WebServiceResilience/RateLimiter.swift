@@ -17,6 +17,24 @@ public import WebServiceCore
 /// - A `Retry-After` (RFC 9110, section 10.2.3) in a response with the status 429 or 503 holds back
 ///   all requests of the key for that duration, at most six hours.
 ///
+/// With ``followsServer``, requests also wait while the server's quota is exhausted, so that it has
+/// to refuse none (draft-ietf-httpapi-ratelimit-headers-10):
+/// ```swift
+/// service.interceptors = [.retry(), .serverRateLimit()]
+/// ```
+/// - A response with `RateLimit: "default";r=50;t=30` permits 50 requests in the next 30 seconds.
+///   Requests that are in flight count, because the server may not have counted them. With several
+///   policies, the strictest one applies.
+/// - After these 30 seconds, one request per second is sent until a response states the new number,
+///   or has no such field. If the server refuses the first of them, because it rounds the seconds
+///   down, a second is added from then on.
+/// - Malformed fields, members without `t`, policies whose `qu` is not `requests`, and fields of
+///   stored responses are ignored. A `Retry-After` takes precedence over `t`. At most 16 policies
+///   are stored for each key. The partition keys (`pk`) of a policy are separate policies, which
+///   all apply: if the quotas of users or resources differ, use `by:` to return a key for each.
+/// - No pause is longer than ``maximumPause``. The next request is then sent, whatever the server
+///   stated.
+///
 /// After a retry policy in the list of interceptors, a limiter takes a token for each attempt;
 /// before it, for each exchange. Redirects take none. Services that share an instance share its
 /// buckets. All members may be used from any thread.
@@ -29,6 +47,10 @@ public final class RateLimiter: Interceptor {
     public let burst: Int
     /// The maximum number of waiting requests per key.
     public let maximumWaiting: Int
+    /// A Boolean value that indicates whether the field `RateLimit` of responses applies.
+    public let followsServer: Bool
+    /// The maximum duration for which one response with `RateLimit` holds back requests.
+    public let maximumPause: Duration
 
     private let key: @Sendable (Request) -> String
     private let state = Mutex(KeyedStates<Lane>())
@@ -42,16 +64,22 @@ public final class RateLimiter: Interceptor {
     ///   - burst: The maximum number of requests that are sent without a pause. Values below 1
     ///     count as 1. Defaults to `requests`.
     ///   - maximumWaiting: The maximum number of waiting requests per key. Defaults to 1,000.
+    ///   - followsServer: Whether the field `RateLimit` of responses applies. Defaults to `false`.
+    ///   - maximumPause: The maximum duration for which one response with `RateLimit` holds back
+    ///     requests. Defaults to 10 minutes.
     ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
     ///     to the origin of the URL.
     public init(
         _ requests: Int, per period: Duration = .seconds(1), burst: Int? = nil, maximumWaiting: Int = 1_000,
+        followsServer: Bool = false, maximumPause: Duration = .seconds(600),
         by key: (@Sendable (_ request: Request) -> String)? = nil
     ) {
         self.requests = max(requests, 1)
         self.period = max(period, .zero)
         self.burst = max(burst ?? self.requests, 1)
         self.maximumWaiting = max(maximumWaiting, 0)
+        self.followsServer = followsServer
+        self.maximumPause = max(maximumPause, .zero)
         self.key = key ?? { $0.originKey }
         let period = UInt64(0).addingSaturated(self.period)
         let (whole, rest) = period.quotientAndRemainder(dividingBy: UInt64(self.requests))
@@ -65,15 +93,48 @@ public final class RateLimiter: Interceptor {
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let (key, clock) = (key(request), next.clock)
         let start = clock.now
-        if try await awaitToken(key, clock) { next.record(.wait, "for the rate limit", from: start) }
-        let response = try await next(request)
+        switch try await awaitToken(key, clock) {
+        case .none: break
+        case .limiter: next.record(.wait, "for the rate limit", from: start)
+        case .server: next.record(.wait, "for the rate limit of the server", from: start)
+        }
+        let sent = clock.now
+        let response: Response
+        do { response = try await next(request) } catch {
+            receive([], key, sent: sent, status: nil, clock)
+            throw error
+        }
+        var pause: Duration?
         if [429, 503].contains(response.status),
-            let pause = response.header(.retryAfter).flatMap({ RetryAfter($0, now: clock.date) })
+            let retry = response.header(.retryAfter).flatMap({ RetryAfter($0, now: clock.date) })
         {
             let now = clock.now
-            update(key, now) { $0.heldUntil = max($0.heldUntil, now.addingSaturated(pause.delay)) }
+            update(key, now) { $0.heldUntil = max($0.heldUntil, now.addingSaturated(retry.delay)) }
+            pause = retry.delay
+        }
+        guard followsServer else { return response }
+        guard ![.cache, .revalidated].contains(response.source), response.header("Age") ?? "0" == "0" else {
+            receive(response.source == .cache ? nil : [], key, sent: sent, status: nil, clock)
+            return response
+        }
+        let limits = ServiceLimit.limits(in: response.headers)
+        receive(limits, key, sent: sent, status: response.status, pause: pause, clock)
+        if let limit = limits.min(by: { ($0.remaining, $1.reset) < ($1.remaining, $0.reset) }) {
+            next.record(.quota, limit.text(atMost: maximumPause))
         }
         return response
+    }
+
+    /// Applies the limits of a response, and lets the first waiting request consider them.
+    private func receive(
+        _ limits: [ServiceLimit]?, _ key: String, sent: UInt64, status: Int?, pause: Duration? = nil,
+        _ clock: TaskClock
+    ) {
+        guard followsServer else { return }
+        let now = clock.now
+        update(key, now) { lane in
+            lane.server?.receive(limits, sent: sent, status: status, pause: pause, at: now)
+        }?.set(())
     }
 
     /// The number of keys whose buckets are retained.
@@ -84,11 +145,11 @@ public final class RateLimiter: Interceptor {
 
     /// Waits for a token.
     ///
-    /// - Returns: `false` if a token was available immediately.
-    private func awaitToken(_ key: String, _ clock: TaskClock) async throws -> Bool {
+    /// - Returns: What the request waited for.
+    private func awaitToken(_ key: String, _ clock: TaskClock) async throws -> Reason {
         let request = QueuedRequest()
         switch update(key, clock.now, { $0.enter(request, maximumWaiting, clock.now) }) {
-        case .sent: return false
+        case .sent: return .none
         case .refused:
             throw WebServiceError(
                 .rateLimitExceeded,
@@ -99,10 +160,22 @@ public final class RateLimiter: Interceptor {
         case .waits: try await awaitTurn(request, key, clock)
         }
         defer { leave(request, key, clock) }
-        while let delay = update(key, clock.now, { $0.takeToken(at: clock.now) }) {
-            try await clock.sleep(for: delay)
+        var reason = Reason.limiter
+        while let wait = update(key, clock.now, { $0.takeToken(at: clock.now) }) {
+            if wait.isForServer { reason = .server }
+            guard let change = wait.change else {
+                try await clock.sleep(for: wait.delay)
+                continue
+            }
+            try Task.checkCancellation()
+            await withTaskCancellationHandler {
+                await clock.value(of: change, orAfter: wait.delay, ())
+            } onCancel: {
+                change.set(())
+            }
+            try Task.checkCancellation()
         }
-        return true
+        return reason
     }
 
     /// Waits until the request is the first of its key. Its Swift task then waits for the next
@@ -125,8 +198,10 @@ public final class RateLimiter: Interceptor {
         following.turn.set(.success(()))
     }
 
+    private var server: ServerLimits? { followsServer ? ServerLimits(maximumPause: maximumPause) : nil }
+
     private func update<Result>(_ key: String, _ now: UInt64, _ body: (inout Lane) -> Result) -> Result {
-        state.withLock { $0.update(key, Lane(interval, burst), isIdle: { $0.isIdle(at: now) }, body) }
+        state.withLock { $0.update(key, Lane(interval, burst, server), isIdle: { $0.isIdle(at: now) }, body) }
     }
 }
 
@@ -135,9 +210,20 @@ private final class QueuedRequest: Sendable {
     let turn = Once<Result<Void, any Error>>()
 }
 
+/// What a request waited for.
+private enum Reason { case none, limiter, server }
+
 /// The token bucket of a key, and its waiting requests. The first one waits for the next token.
 private struct Lane: Sendable {
     enum Entrance { case sent, first, waits, refused }
+
+    /// A wait for the next token, at the longest for the delay.
+    struct Wait {
+        var delay: Duration
+        var isForServer: Bool
+        /// Set when the wait may have become shorter; `nil` if it cannot.
+        var change: Once<Void>?
+    }
 
     private let interval: UInt64
     /// The duration in which an empty bucket receives all tokens but one.
@@ -146,15 +232,20 @@ private struct Lane: Sendable {
     private var fullAt: UInt64 = 0
     /// The instant until which no request is sent.
     var heldUntil: UInt64 = 0
+    /// The limits of the server; `nil` if they do not apply.
+    var server: ServerLimits?
     private(set) var waiting: [QueuedRequest] = []
 
-    init(_ interval: UInt64, _ burst: Int) {
+    init(_ interval: UInt64, _ burst: Int, _ server: ServerLimits?) {
+        self.server = server
         self.interval = interval
         let (product, overflows) = interval.multipliedReportingOverflow(by: UInt64(burst - 1))
         tolerance = overflows ? .max : product
     }
 
-    func isIdle(at now: UInt64) -> Bool { waiting.isEmpty && fullAt <= now && heldUntil <= now }
+    func isIdle(at now: UInt64) -> Bool {
+        waiting.isEmpty && fullAt <= now && heldUntil <= now && server?.isIdle(at: now) ?? true
+    }
 
     mutating func enter(_ request: QueuedRequest, _ maximum: Int, _ now: UInt64) -> Entrance {
         if waiting.isEmpty, takeToken(at: now) == nil { return .sent }
@@ -165,10 +256,17 @@ private struct Lane: Sendable {
 
     /// Takes a token.
     ///
-    /// - Returns: The duration until a token is available, or `nil` if one was taken.
-    mutating func takeToken(at now: UInt64) -> Duration? {
+    /// - Returns: The wait for a token, or `nil` if one was taken.
+    mutating func takeToken(at now: UInt64) -> Wait? {
         let instant = max(fullAt > tolerance ? fullAt - tolerance : 0, heldUntil)
-        guard instant <= now else { return .nanoseconds(Int64(clamping: instant - now)) }
+        let delay = instant > now ? Duration.nanoseconds(Int64(clamping: instant - now)) : nil
+        let serverDelay = server?.delay(at: now)
+        if let longest = [delay, serverDelay].compactMap(\.self).max() {
+            return Wait(
+                delay: longest, isForServer: longest == serverDelay,
+                change: longest == serverDelay ? server?.nextChange() : nil)
+        }
+        server?.send(at: now)
         let (sum, overflows) = max(fullAt, now).addingReportingOverflow(interval)
         fullAt = overflows ? .max : sum
         return nil
@@ -196,12 +294,50 @@ extension Interceptor where Self == RateLimiter {
     ///   - burst: The maximum number of requests that are sent without a pause. Defaults to
     ///     `requests`.
     ///   - maximumWaiting: The maximum number of waiting requests per key. Defaults to 1,000.
+    ///   - followsServer: Whether the field `RateLimit` of responses applies. Defaults to `false`.
+    ///   - maximumPause: The maximum duration for which one response with `RateLimit` holds back
+    ///     requests. Defaults to 10 minutes.
     ///   - key: Returns the key of a request. Defaults to the origin of the URL.
     public static func rateLimit(
         _ requests: Int, per period: Duration = .seconds(1), burst: Int? = nil, maximumWaiting: Int = 1_000,
+        followsServer: Bool = false, maximumPause: Duration = .seconds(600),
         by key: (@Sendable (_ request: Request) -> String)? = nil
     ) -> RateLimiter {
-        RateLimiter(requests, per: period, burst: burst, maximumWaiting: maximumWaiting, by: key)
+        RateLimiter(
+            requests, per: period, burst: burst, maximumWaiting: maximumWaiting, followsServer: followsServer,
+            maximumPause: maximumPause, by: key)
+    }
+}
+
+extension Interceptor where Self == RateLimiter {
+    /// Returns a limiter that sends as many requests to each origin as the server permits with the
+    /// field `RateLimit`, and any number to other servers; see ``RateLimiter``.
+    ///
+    /// - Parameters:
+    ///   - maximumPause: The maximum duration for which one response holds back requests. Defaults
+    ///     to 10 minutes.
+    ///   - maximumWaiting: The maximum number of waiting requests per key. Defaults to 1,000.
+    ///   - key: Returns the key of a request. Defaults to the origin of the URL.
+    public static func serverRateLimit(
+        maximumPause: Duration = .seconds(600), maximumWaiting: Int = 1_000,
+        by key: (@Sendable (_ request: Request) -> String)? = nil
+    ) -> RateLimiter {
+        RateLimiter(
+            1, per: .zero, maximumWaiting: maximumWaiting, followsServer: true, maximumPause: maximumPause, by: key)
+    }
+}
+
+extension Timeline.Kind {
+    /// The requests that the server permits, as a response stated (``RateLimiter/followsServer``).
+    public static let quota = Timeline.Kind("quota")
+}
+
+extension ServiceLimit {
+    /// The limit as a text for the timeline.
+    fileprivate func text(atMost maximumPause: Duration) -> String {
+        let pause = min(reset, maximumPause)
+        let bound = reset > maximumPause ? " at most" : ""
+        return "the server permits \(remaining) more requests within\(bound) \(Int64(pause.inSeconds)) s"
     }
 }
 

@@ -385,6 +385,11 @@ struct ResponseCacheCredentialTests {
         Refusal(
             reason: "must-understand in the response, but status 599 is unknown", status: 599,
             headers: ["Cache-Control": "must-understand, no-store"]),
+        Refusal(
+            reason: "more than 128 cache groups",
+            headers: [
+                "Cache-Control": "max-age=60", "Cache-Groups": (0..<129).map { "\"\($0)\"" }.joined(separator: ", "),
+            ]),
         Refusal(reason: "Vary is *", headers: ["Vary": "*"]),
         Refusal(reason: "Vary is malformed", headers: ["Vary": "a b"]),
         Refusal(

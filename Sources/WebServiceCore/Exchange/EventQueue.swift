@@ -14,6 +14,8 @@ struct EventQueue {
     private var hasEnded = false
     /// A Boolean value that indicates whether the head of the current attempt was reported.
     private var hasHead = false
+    /// The last deprecation that was reported.
+    private var deprecation: String?
 
     init(_ exchange: ObservedExchange, _ observers: [any Observer], start: UInt64) {
         self.exchange = exchange
@@ -60,8 +62,15 @@ struct EventQueue {
     ) -> Bool {
         guard !hasEnded else { return false }
         var delivers = false
-        if case .success(let response) = result, let head = response.head { delivers = receive(head, at: instant) }
-        return add(.attemptEnded(number: number, result.withoutStream, metrics), at: instant) || delivers
+        var note: ExchangeLog.Entry?
+        if case .success(let response) = result, let head = response.head {
+            delivers = receive(head, at: instant)
+            note = ExchangeLog.Entry(deprecationIn: head, at: instant, exchange.date)
+        }
+        delivers = add(.attemptEnded(number: number, result.withoutStream, metrics), at: instant) || delivers
+        guard let note, note.detail != deprecation else { return delivers }
+        deprecation = note.detail
+        return add(note) || delivers
     }
 
     mutating func end(_ summary: @autoclosure () -> ExchangeSummary, at instant: UInt64) -> Bool {

@@ -40,9 +40,9 @@ public struct ExchangeEvent: Sendable {
         case message(WebSocketMessage, isReceived: Bool)
         /// An event of the timeline other than an attempt.
         ///
-        /// Such events include redirects, retries, waits, refreshes, decisions of a cache, shared
-        /// responses and access to a storage (``Timeline/Kind``). An event with a duration is
-        /// delivered when it ends.
+        /// Such events include redirects, retries, waits, refreshes, decisions of a cache,
+        /// deprecated resources, shared responses and access to a storage (``Timeline/Kind``). An
+        /// event with a duration is delivered when it ends.
         indirect case recorded(Timeline.Event)
         /// The task has its result, and its handlers follow. The result of a stream is its head.
         case ended(ExchangeSummary)

@@ -163,6 +163,7 @@ package enum ExchangeLog {
 
         var timeline: Timeline {
             let (start, date) = metrics.origin ?? (0, nil)
+            let entries = ExchangeLog.addingDeprecations(to: entries, date)
             return Timeline(date: date, events: entries.map { Timeline.Event($0, start: start) }, outcome: outcome)
         }
 

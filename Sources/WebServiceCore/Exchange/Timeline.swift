@@ -47,6 +47,9 @@ public struct Timeline: Sendable {
         public static let storage = Kind("storage")
         /// A decision of a `ResponseCache`.
         public static let cache = Kind("cache")
+        /// A response with `Deprecation` (RFC 9745) or `Sunset` (RFC 8594): the resource is or will
+        /// be deprecated, or ends.
+        public static let deprecation = Kind("notice")
     }
 
     /// One event.

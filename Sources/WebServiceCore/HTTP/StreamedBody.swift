@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 /// A body that a sequence produces while it is sent.
 package final class StreamedBody: Sendable {
@@ -35,7 +35,7 @@ package final class StreamedBody: Sendable {
     /// - Throws: ``WebServiceError/Code/encoding`` if the number of bytes is not ``length``, before
     ///   the first surplus byte is passed on; ``WebServiceError/Code/bodyNotReplayable`` if the
     ///   sequence cannot be opened again; and the errors of the sequence and of `take`.
-    func produce(of owner: String = "the body", _ take: @escaping (Data) async throws -> Void) async throws {
+    package func produce(of owner: String = "the body", _ take: @escaping (Data) async throws -> Void) async throws {
         guard wasOpened.set() || isReplayable else {
             throw WebServiceError(
                 .bodyNotReplayable,

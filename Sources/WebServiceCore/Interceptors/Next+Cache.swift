@@ -8,6 +8,14 @@ extension Next {
     /// The header fields of the request that was sent last; `nil` before the first one.
     package var sentHeaders: Headers? { context.record.sent?.headers }
 
+    /// The requests of the exchange that were sent, and the heads of their responses. This includes
+    /// redirects.
+    package var receivedHeads: [(request: EncodedRequest, head: ResponseHead)] {
+        context.record.entries.compactMap { entry in
+            entry.attempt.flatMap { attempt in attempt.head.map { (attempt.request, $0) } }
+        }
+    }
+
     /// Returns the cookies that the cookie jar of the service adds to a request.
     package func cookies(for url: URL) -> String? { exchange.stages.cookieJar?.header(for: url, clock) }
 

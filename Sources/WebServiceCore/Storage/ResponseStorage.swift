@@ -127,7 +127,7 @@ extension TaskClock {
     ///
     /// - Throws: ``WebServiceError/Code/storage`` after 10 seconds; any error of the operation;
     ///   `CancellationError`.
-    func storageValue<Value: Sendable>(
+    package func storageValue<Value: Sendable>(
         _ operation: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         let value = try await value(within: .seconds(10), of: operation)

@@ -37,6 +37,10 @@ public struct StorageEntry: Sendable {
     /// The date at which the entry was stored; `nil` if it is unknown.
     public var date: Date?
 
+    /// The field `Cache-Groups` (RFC 9875) of the response that the entry was created from, the URL
+    /// of that response, and a date before its request was sent. Storages do not store it.
+    package var groups: (field: String, url: URL, date: Date)?
+
     /// Creates an entry.
     public init(_ content: Content, date: Date?) {
         self.content = content

@@ -84,7 +84,7 @@ package final class StorageOrder: Sendable {
     }
 
     /// Waits until all changes started so far are complete.
-    func settled(_ key: StorageKey?) async {
+    package func settled(_ key: StorageKey?) async {
         for change in state.withLock({ $0.before(key) }) { await change.task.value }
     }
 

@@ -64,13 +64,19 @@ package enum HTTPDate {
     /// Fractions of a second are dropped. Returns `nil` outside the years 0 to 9999.
     package static func text(_ date: Date) -> String? {
         guard let fields = Fields(date) else { return nil }
-        func padded(_ number: Int64, _ width: Int = 2) -> String {
-            let digits = String(number)
-            return String(repeating: "0", count: width - digits.utf8.count) + digits
-        }
         let month = months[Int(fields.month) - 1]
         let day = "\(shortDays[fields.weekday]), \(padded(fields.day)) \(month) \(padded(fields.year, 4))"
         return "\(day) \(padded(fields.hour)):\(padded(fields.minute)):\(padded(fields.second)) GMT"
+    }
+
+    /// Returns the day in UTC, such as `1994-11-06`, or `nil` outside the years 0 to 9999.
+    package static func day(_ date: Date) -> String? {
+        Fields(date).map { "\(padded($0.year, 4))-\(padded($0.month))-\(padded($0.day))" }
+    }
+
+    private static func padded(_ number: Int64, _ width: Int = 2) -> String {
+        let digits = String(number)
+        return String(repeating: "0", count: width - digits.utf8.count) + digits
     }
 
     fileprivate static let months =

@@ -164,7 +164,7 @@ extension ServiceCore {
                     else { return }
                     await self.store(
                         output, rawData, of: request, in: storable, date: date, typed,
-                        recordingIn: context.flight.starter)
+                        recordingIn: context.flight)
                 }
             } catch {
                 refusal = error

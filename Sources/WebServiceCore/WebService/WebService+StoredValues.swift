@@ -142,15 +142,18 @@ extension ServiceCore {
     ///
     /// - Parameters:
     ///   - date: The date when the response was received.
-    ///   - context: The context of the exchange, which records the result.
+    ///   - flight: The exchanges of the request. The first context records the result.
     func store(
         _ output: any Sendable, _ rawData: (any RawDataSource)?, of request: any ServiceRequest,
-        in place: StoragePlace, date: Date, _ typed: TypedConfiguration, recordingIn context: ExchangeContext
+        in place: StoragePlace, date: Date, _ typed: TypedConfiguration, recordingIn flight: FlightRecorder
     ) async {
+        let context = flight.starter
         let start = clock.now
         do {
             guard let content = try Self.content(output, rawData, of: request) else { return }
-            try await place.storage.store(StorageEntry(content, date: date), for: place.key)
+            var entry = StorageEntry(content, date: date)
+            entry.groups = flight.exchange?.groups
+            try await place.storage.store(entry, for: place.key)
             context.record(.storage, "stored", from: start)
         } catch {
             typed.report(error, of: .store, key: place.key, in: place.storage)

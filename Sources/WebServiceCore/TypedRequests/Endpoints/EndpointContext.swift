@@ -58,6 +58,14 @@ final class FlightRecorder: Sendable {
         let request: Request
         let result: Result<Response, any Error>
         let record: ExchangeLog.Record
+
+        /// The groups of the response; see ``StorageEntry/groups``.
+        var groups: (field: String, url: URL, date: Date)? {
+            guard case .success(let response) = result, let field = response.header("Cache-Groups"),
+                let url = response.url, let date = record.metrics.origin?.date
+            else { return nil }
+            return (field, url, date)
+        }
     }
 
     /// - Parameter starter: The context of the task that started the flight. Its handlers receive
