@@ -24,9 +24,12 @@ extension Array where Element == any Interceptor {
     ///    images of a view, and few enough that the last one is not late.
     ///
     /// A request beyond that queue fails immediately with
-    /// `WebServiceError.Code.concurrencyLimitExceeded`, which is not retried. The function creates
-    /// new instances with each call: for services that share a server, pass the same array to all
-    /// of them. Other interceptors, such as an `Authentication` or a cache, can precede the array.
+    /// `WebServiceError.Code.concurrencyLimitExceeded`, which is not retried. So does a request
+    /// that would wait for more than half of the time until its deadline.
+    ///
+    /// Other interceptors can precede or follow: with `.standardResilience() + [authentication]`,
+    /// each attempt has the current credential. The function creates new instances with each call:
+    /// for services that share a server, pass the same array to all of them.
     ///
     /// - Parameters:
     ///   - hedging: The hedging of late responses. Defaults to `nil`: none.

@@ -248,9 +248,11 @@ struct CookbookSnippets {
         let cache = ResponseCache(storage: MemoryStorage(), account: { "ann" })
         service.interceptors = [
             .waitForConnectivity(within: .seconds(120)),  // sends again when there is a network
+            .idempotencyKey(),  // all attempts of a POST have the same key
             .retry(),  // sends again through all that follow
             authentication,  // each attempt has the current credential
             cache,  // receives the credentials, which separate users
+            .hedging(),  // a late request is sent again, through all that follow
             .rateLimit(10, per: .seconds(1)),  // counts what is sent, not what the cache returns
             .traceContext(),  // a new span for each attempt, wherever it is in the list
             RequestSigner(keyID: "7") { message in try hmac(message) },  // nothing changes or delays it afterwards

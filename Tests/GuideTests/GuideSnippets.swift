@@ -632,9 +632,18 @@ struct GuideSnippets {
 
     @Test("Interceptors limit the rate, open a circuit and wait for a network")
     func steeringInterceptors() async throws {
+        service.interceptors = .standardResilience()
+        #expect(try await service.GET("/brewers").decode([Brewer].self).value == [Brewer(name: "Long Trail")])
+        let servers = ["https://eu.example.com", "https://us.example.com"].compactMap(Origin.init)
+        service.interceptors = [.retry(), .endpoints(servers)]
+        #expect(try await service.GET("/brewers").decode([Brewer].self).value == [Brewer(name: "Long Trail")])
+        #expect(session.recordedRequests.last?.url?.host == "eu.example.com")
+        service.interceptors = [.retry(), .hedging(after: .percentile(0.96))]
         service.interceptors = [
             .waitForConnectivity(within: .seconds(120)),
+            .idempotencyKey(),
             .retry(maximumAttempts: 5),
+            .hedging(),
             .circuitBreaker(opensAfter: .consecutiveFailures(5), openDuration: .seconds(30)),
             .rateLimit(10, per: .seconds(1)),
             .concurrencyLimit(.fixed(20)),
@@ -658,7 +667,7 @@ struct GuideSnippets {
         }
         let error = await #expect(throws: WebServiceError.self) { try await service.GET("/brewers").data().value }
         #expect(error?.timeUntilTrial ?? .zero > .seconds(10))
-        #expect(session.recordedRequests.count == 3)
+        #expect(session.recordedRequests.count == 5)
     }
 
     @Test("Predicates decide on further retries")
