@@ -49,10 +49,11 @@ extension Headers {
     /// response (RFC 10008, section 3).
     ///
     /// ```swift
-    /// let response = try await service.OPTIONS("/brewers").data().response let acceptsSQL =
-    /// response.headers.acceptQuery?.contains { $0.includes("application/sql") } ``` The value
-    /// applies to all URLs with the same path. The order has no significance. `nil` if the field is
-    /// malformed, which means that it is to be ignored; empty if it is absent.
+    /// let response = try await service.OPTIONS("/brewers").data().response
+    /// let acceptsSQL = response.headers.acceptQuery?.contains { $0.includes("application/sql") }
+    /// ```
+    /// The value applies to all URLs with the same path. The order has no significance. `nil` if
+    /// the field is malformed, which means that it is to be ignored; empty if it is absent.
     public var acceptQuery: [MediaRange]? {
         guard let members = structuredList("Accept-Query") else { return nil }
         let ranges = members.compactMap { MediaRange($0) }
