@@ -171,23 +171,6 @@ struct EndpointGroupTests {
         }
     }
 
-    @Test(
-        "An order without an effect is an error that names the right one", .covers("R-17"),
-        arguments: [
-            ([.endpoints(origins), .retry()], "place .retry() before .endpoints()"),
-            ([.endpoints(origins), .hedging()], "place .hedging() before .endpoints()"),
-            ([.circuitBreaker(), .endpoints(origins)], "place .endpoints() before .circuitBreaker()"),
-            ([.rateLimit(1), .endpoints(origins)], "place .endpoints() before .rateLimit()"),
-            ([.concurrencyLimit(.fixed(1)), .endpoints(origins)], "place .endpoints() before .concurrencyLimit()"),
-        ] as [([any Interceptor], String)])
-    func order(interceptors: [any Interceptor], remedy: String) async {
-        service.interceptors = interceptors
-        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/").data().value }
-        #expect(error?.code == .interceptorOrder)
-        #expect(error?.message.contains(remedy) == true)
-        #expect(mock.receivedRequests.isEmpty)
-    }
-
     @Test("Extreme weights neither trap nor prevent a request", .covers("R-22"))
     func extremes() async {
         setFailing([])

@@ -249,21 +249,6 @@ struct HedgingTests {
         #expect(mock.receivedRequests.map { $0.headers["Authorization"] } == ["Bearer old", "Bearer old"])
     }
 
-    @Test(
-        "An order without an effect is an error that names the right one", .covers("R-17"),
-        arguments: [
-            ([.hedging(), .retry()], "place .retry() before .hedging()"),
-            ([.rateLimit(1), .hedging()], "place .hedging() before .rateLimit()"),
-            ([.concurrencyLimit(.fixed(1)), .hedging()], "place .hedging() before .concurrencyLimit()"),
-        ] as [([any Interceptor], String)])
-    func order(interceptors: [any Interceptor], remedy: String) async {
-        service.interceptors = interceptors
-        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/").data().value }
-        #expect(error?.code == .interceptorOrder)
-        #expect(error?.message.contains(remedy) == true)
-        #expect(mock.receivedRequests.isEmpty)
-    }
-
     /// Returns a response whose first bytes arrive after a delay, and the second ones 100 ms later.
     private static func pieces(_ text: String, _ milliseconds: Int) -> MockResponse {
         MockResponse(statusCode: 200) { writer in

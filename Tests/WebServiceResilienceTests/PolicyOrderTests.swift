@@ -41,9 +41,10 @@ struct PolicyOrderTests {
         }
     }
 
-    /// Returns the error of a request to a server whose first response is late; `nil` if it
-    /// succeeds.
-    private func error(_ policies: [Policy]) async -> WebServiceError? {
+    /// Sends a request to a server whose first response is late.
+    ///
+    /// - Returns: The error, or `nil` if it succeeds, and the number of requests that were sent.
+    private func send(_ policies: [Policy]) async -> (error: WebServiceError?, requests: Int) {
         let clock = TestClock()
         let mock = MockService(clock: clock)
         mock.on(.any, [.text("late").after(.seconds(1)), .text("beer")])
@@ -52,11 +53,13 @@ struct PolicyOrderTests {
         await clock.advance(by: .seconds(2))
         do {
             #expect(try await task.value == "beer")
-            return nil
-        } catch { return error as? WebServiceError }
+            return (nil, mock.receivedRequests.count)
+        } catch { return (error as? WebServiceError, mock.receivedRequests.count) }
     }
 
-    @Test("Each order of six policies works, or fails with an error that names two of them in the right order")
+    @Test(
+        "Each order of six policies works, or fails with an error that names two of them in the right order",
+        .covers("R-17"))
     func orders() async {
         let orders = Self.permutations(Policy.allCases)
         #expect(orders.count == 720)
@@ -65,7 +68,8 @@ struct PolicyOrderTests {
             let violations = order.indices.flatMap { index in
                 order[index].successors.filter { order[..<index].contains($0) }.map { (order[index], $0) }
             }
-            let error = await error(order)
+            let (error, requests) = await send(order)
+            if error != nil, requests > 0 { Issue.record("\(order): \(requests) requests") }
             if violations.isEmpty { sensible += 1 }
             guard error?.code == (violations.isEmpty ? nil : .interceptorOrder) else {
                 Issue.record("\(order): \(error.map { "\($0)" } ?? "no error")")
