@@ -227,7 +227,7 @@ let package = Package(
             name: "WebServiceInspectorTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceInspector",
-                "WebServiceMocking", "WebServiceSockets", "TestSupport",
+                "WebServiceMocking", "WebServiceResilience", "WebServiceSockets", "TestSupport",
             ],
             swiftSettings: settings),
         .testTarget(
