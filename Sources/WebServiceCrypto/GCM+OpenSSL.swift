@@ -11,10 +11,11 @@ extension GCM {
     static func seal(
         _ data: Data, authenticating context: Data, key: Data, nonce: Data?
     ) throws(WebServiceError) -> Data {
-        var sealed = if let nonce { nonce } else { try randomNonce() }
-        let cipher = try CipherContext(key: key, nonce: sealed, isSealing: true)
+        let nonce = if let nonce { nonce } else { try randomNonce() }
+        let cipher = try CipherContext(key: key, nonce: nonce, isSealing: true)
         try cipher.authenticate(context)
-        sealed.append(Data(count: data.count + tagCount))
+        var sealed = Data(count: nonceCount + data.count + tagCount)
+        sealed.replaceSubrange(..<nonceCount, with: nonce)
         try cipher.process(data, into: &sealed, at: nonceCount)
         _ = try cipher.finish()
         try cipher.copyTag(into: &sealed, at: nonceCount + data.count, count: tagCount)

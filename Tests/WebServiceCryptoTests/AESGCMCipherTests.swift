@@ -48,7 +48,7 @@ struct AESGCMCipherTests {
     }
 
     @Test("The published test cases of AES-256-GCM hold", .covers("C-436"), arguments: known)
-    func known(known: Known) throws {
+    func publishedCases(known: Known) throws {
         let cipher = try AESGCMCipher(key: bytes(known.key))
         let sealed = bytes(known.nonce + known.ciphertext + known.tag)
         let (plaintext, context) = (bytes(known.plaintext), bytes(known.context))
@@ -75,14 +75,15 @@ struct AESGCMCipherTests {
 
     @Test("An entry begins with its header, which is authenticated with its key", .covers("C-436"))
     func format() async throws {
-        let inner = MemoryStorage()
+        let inner: any ResponseStorage = MemoryStorage()
         let key = StorageKey(identifier: "a", account: "ann")
         let date = Date(timeIntervalSince1970: 2)  // 0x4000000000000000
         let storage = EncryptedStorage(inner, cipher: try cipher())
         try await storage.store(StorageEntry(.value(Data("secret".utf8)), date: date), for: key)
         let data = try #require(try await inner.entry(for: key)?.data)
-        #expect(data.count == 16 + 12 + 6 + 16)
-        #expect(Array(data.prefix(16)) == Array("WSEc".utf8) + [1, 1, 1, 0] + [0, 0, 0, 0, 0, 0, 0, 0x40])
+        #expect(data.count == 50)  // header, nonce, ciphertext, tag: 16 + 12 + 6 + 16
+        let header: [UInt8] = [0x57, 0x53, 0x45, 0x63, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0x40]
+        #expect(Array(data.prefix(16)) == header)
         let opened = try cipher().open(data.dropFirst(16), authenticating: data.prefix(16) + key.bytes)
         #expect(opened == Data("secret".utf8))
     }

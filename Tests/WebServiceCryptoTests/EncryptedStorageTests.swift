@@ -167,7 +167,7 @@ struct EncryptedStorageTests {
         let folder = folder()
         let mock = MockService()
         mock.on(.GET, "/stock", .text("canary-stock").header(.cacheControl, "max-age=60"))
-        for source in [Response.Source.network, .cache] {
+        for source in [Response.Source.mock, .cache] {
             let cache = ResponseCache(storage: try encrypted(try backing.storage(in: folder)))
             mock.service.interceptors = [cache]
             let response = try await mock.service.GET("/stock").data().response
