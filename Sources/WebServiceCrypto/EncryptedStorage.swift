@@ -65,8 +65,8 @@ public struct EncryptedStorage: ResponseStorage {
 
     private static let notEncrypted = WebServiceError(
         .storage,
-        "a stored entry is not encrypted, or by a newer version of this library; it counts as absent until it is "
-            + "replaced")
+        "a stored entry is not encrypted, or was encrypted by a newer version of this library, and counts as absent; "
+            + "remove the entries that were stored before the storage was encrypted")
 
     /// Stores an entry, encrypted.
     ///
