@@ -63,9 +63,41 @@ let sqliteTargets: [Target] =
 let sqliteProducts: [Product] = withoutSQLite ? [] : [.library(name: "WebServiceSQLite", targets: ["WebServiceSQLite"])]
 let sqliteDependency: [Target.Dependency] = withoutSQLite ? [] : ["WebServiceSQLite"]
 
-/// The settings of targets with optional dependencies on `WebServiceCurl` and `WebServiceSQLite`.
+/// A Boolean value that indicates whether `WebServiceCrypto` is excluded from the package.
+///
+/// For systems without the headers of OpenSSL. `./scripts/test` sets the variable automatically.
+let withoutCrypto = Context.environment["WEBSERVICE_WITHOUT_CRYPTO"] == "1"
+
+/// The settings of targets with optional dependencies on `WebServiceCurl`, `WebServiceSQLite` and
+/// `WebServiceCrypto`.
 let optionalSettings: [SwiftSetting] =
-    settings + (withoutCurl ? [] : [.define("WEBSERVICE_CURL")]) + (withoutSQLite ? [] : [.define("WEBSERVICE_SQLITE")])
+    settings + (withoutCurl ? [] : [.define("WEBSERVICE_CURL")])
+    + (withoutSQLite ? [] : [.define("WEBSERVICE_SQLITE")]) + (withoutCrypto ? [] : [.define("WEBSERVICE_CRYPTO")])
+
+let cryptoTargets: [Target] =
+    withoutCrypto
+    ? []
+    : [
+        .systemLibrary(
+            name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl"])]),
+        .target(
+            name: "WebServiceCrypto",
+            dependencies: [
+                "WebServiceCore",
+                // Apple platforms have CryptoKit.
+                .target(name: "CCrypto", condition: .when(platforms: [.linux])),
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "WebServiceCryptoTests",
+            dependencies: [
+                "WebServiceCore", "WebServiceCaching", "WebServiceCrypto", "WebServiceMocking", "TestSupport",
+            ] + sqliteDependency,
+            swiftSettings: optionalSettings
+        ),
+    ]
+let cryptoProducts: [Product] = withoutCrypto ? [] : [.library(name: "WebServiceCrypto", targets: ["WebServiceCrypto"])]
+let cryptoDependency: [Target.Dependency] = withoutCrypto ? [] : ["WebServiceCrypto"]
 
 /// The fuzzer, which uses internal symbols: release builds need `-Xswiftc -enable-testing`.
 ///
@@ -102,7 +134,7 @@ let package = Package(
         .library(name: "WebServiceTesting", targets: ["WebServiceTesting"]),
         .library(name: "WebServiceInspector", targets: ["WebServiceInspector"]),
         .executable(name: "brewery", targets: ["Brewery"]),
-    ] + curlProducts + sqliteProducts,
+    ] + curlProducts + sqliteProducts + cryptoProducts,
     targets: [
         .target(name: "WebServiceCore", swiftSettings: settings),
         .target(
@@ -249,7 +281,7 @@ let package = Package(
                 "WebServiceSockets", "WebServiceTesting",
                 "TestSupport",
             ]
-                + curlDependency + sqliteDependency,
+                + curlDependency + sqliteDependency + cryptoDependency,
             exclude: ["Cassettes"],
             swiftSettings: optionalSettings
         ),
@@ -262,5 +294,5 @@ let package = Package(
                 + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
-    ] + curlTargets + socketProbe + sqliteTargets + fuzzTargets
+    ] + curlTargets + socketProbe + sqliteTargets + cryptoTargets + fuzzTargets
 )

@@ -1,0 +1,73 @@
+public import Foundation
+import WebServiceCore
+
+/// AES-256-GCM (NIST SP 800-38D) with a random nonce of 96 bits for each entry.
+///
+/// ```swift
+/// let key = Data((0..<32).map { _ in UInt8.random(in: .min ... .max) })  // once; store it in a key store
+/// let cipher = try AESGCMCipher(key: key)
+/// ```
+/// The encrypted data consists of the nonce (12 bytes), the ciphertext, which is as long as the
+/// data, and the tag (16 bytes). One key is suitable for at most 2³² entries; then use a new one
+/// with `earlierKeys`. No description contains a key.
+///
+/// The implementation is that of libcrypto (OpenSSL), and of CryptoKit on Apple platforms.
+public struct AESGCMCipher: StorageCipher {
+    /// The key that encrypts, and the earlier ones.
+    private let keys: [Data]
+
+    /// Creates a cipher.
+    ///
+    /// - Parameters:
+    ///   - key: The key: 32 random bytes, not a password.
+    ///   - earlierKeys: Keys that decrypt data which `key` cannot decrypt, in this order. Each of
+    ///     them takes additional time for such data. Defaults to none.
+    /// - Throws: `WebServiceError.Code.storage` if a key does not consist of 32 bytes.
+    public init(key: Data, earlierKeys: [Data] = []) throws {
+        keys = [key] + earlierKeys
+        if let key = keys.first(where: { $0.count != 32 }) {
+            throw WebServiceError(
+                .storage,
+                "a key for AES-256 has 32 bytes, and not \(key.count); create it from 32 random bytes, or derive it "
+                    + "with a key derivation function")
+        }
+    }
+
+    /// Returns data, encrypted and authenticated with the key.
+    ///
+    /// - Throws: An error if the library fails, for example for lack of memory.
+    public func seal(_ data: Data, authenticating context: Data) throws -> Data {
+        try seal(data, authenticating: context, nonce: nil)
+    }
+
+    /// - Parameter nonce: 12 bytes, which are used once with the key; `nil` for random ones.
+    func seal(_ data: Data, authenticating context: Data, nonce: Data?) throws -> Data {
+        guard let key = keys.first else { return Data() }  // there is always a key
+        return try GCM.seal(data, authenticating: context, key: key, nonce: nonce)
+    }
+
+    /// Returns the data that one of the keys encrypted.
+    ///
+    /// - Throws: `WebServiceError.Code.storage` if the data or the context was changed, or was
+    ///   encrypted with another key; an error if the library fails.
+    public func open(_ sealed: Data, authenticating context: Data) throws -> Data {
+        for key in keys {
+            if let data = try GCM.open(sealed, authenticating: context, key: key) { return data }
+        }
+        throw WebServiceError(
+            .storage,
+            "a stored entry was changed, moved, or encrypted with another key, and counts as absent; if the key was "
+                + "replaced, add the old one to earlierKeys")
+    }
+}
+
+/// AES-256-GCM with a nonce of 12 bytes at the start and a tag of 16 bytes at the end.
+enum GCM {}
+
+extension AESGCMCipher: CustomStringConvertible, CustomReflectable {
+    /// The name of the cipher, without its keys.
+    public var description: String { "AES-256-GCM" }
+
+    /// A mirror without the keys.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}

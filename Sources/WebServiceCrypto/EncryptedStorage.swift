@@ -1,0 +1,151 @@
+import Foundation
+public import WebServiceCore
+
+/// A storage that encrypts and authenticates the data of each entry before another storage stores
+/// it.
+///
+/// ```swift
+/// let cipher = try AESGCMCipher(key: key)
+/// service.storages = [EncryptedStorage(try FileStorage(folder: folder), cipher: cipher)]
+/// ```
+/// The key of an entry (identifier, account and classification), its date and the kind of its
+/// content are authenticated, so an entry cannot be changed, truncated, or moved to another key or
+/// another account. They are not encrypted.
+///
+/// An entry that is refused counts as absent, is passed to the observer and remains in the other
+/// storage until it is replaced or removed: with the correct key, it can be read again. This
+/// applies to entries that were changed, that another key encrypted, and that are not encrypted.
+///
+/// All members may be called from any thread. Data is encrypted and decrypted in memory, on a
+/// thread of the caller.
+public struct EncryptedStorage: ResponseStorage {
+    private let storage: any ResponseStorage
+    private let cipher: any StorageCipher
+    private let observer: (@Sendable (_ failure: StorageEntry.Failure) -> Void)?
+
+    /// Creates a storage over another one.
+    ///
+    /// - Parameters:
+    ///   - storage: The storage of the encrypted entries.
+    ///   - cipher: The cipher.
+    ///   - refusalObserver: Receives a failure for each read of an entry that is refused, on any
+    ///     thread. Its error is that of the cipher, or has the code `WebServiceError.Code.storage`
+    ///     if the entry is not encrypted. Defaults to `nil`.
+    public init(
+        _ storage: any ResponseStorage, cipher: any StorageCipher,
+        refusalObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)? = nil
+    ) {
+        (self.storage, self.cipher, observer) = (storage, cipher, refusalObserver)
+    }
+
+    /// The classifications of the other storage.
+    public var classifications: Set<DataClassification>? { storage.classifications }
+
+    /// Returns whether responses to the request have a byte representation and the other storage
+    /// supports it.
+    public func supports(_ request: any StorableRequest) -> Bool {
+        (request is any RawStorableRequest || request is any ValueStorableRequest) && storage.supports(request)
+    }
+
+    /// Returns the entry for a key, or `nil` if there is none or it is refused.
+    ///
+    /// The date is that with which the entry was stored.
+    public func entry(for key: StorageKey) async throws -> StorageEntry? {
+        guard let entry = try await storage.entry(for: key) else { return nil }
+        do {
+            guard let data = entry.data, let header = EncryptionHeader(data) else { throw Self.notEncrypted }
+            let opened = try cipher.open(
+                data.dropFirst(EncryptionHeader.count), authenticating: header.bytes + key.bytes)
+            return header.entry(opened)
+        } catch {
+            observer?(StorageEntry.Failure(operation: .read, key: key, storage: self, error: error))
+            return nil
+        }
+    }
+
+    private static let notEncrypted = WebServiceError(
+        .storage,
+        "a stored entry is not encrypted, or was encrypted by a newer version of this library, and counts as absent; "
+            + "remove the entries that were stored before the storage was encrypted")
+
+    /// Stores an entry, encrypted.
+    ///
+    /// - Throws: `WebServiceError.Code.storage` for a value without bytes; any error of the cipher
+    ///   and of the other storage. The previous entry remains.
+    public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
+        guard let data = entry.data else {
+            throw WebServiceError(
+                .storage, "an encrypted storage stores only bytes; use a MemoryStorage for other values")
+        }
+        let header = EncryptionHeader(entry).bytes
+        var sealed = entry
+        sealed.content = .unlabelled(header + (try cipher.seal(data, authenticating: header + key.bytes)))
+        try await storage.store(sealed, for: key)
+    }
+
+    /// Removes the entry for a key.
+    public func removeEntry(for key: StorageKey) async throws { try await storage.removeEntry(for: key) }
+
+    /// Removes all entries of the other storage.
+    public func removeAll() async throws { try await storage.removeAll() }
+
+    /// Removes the entries with a classification from the other storage.
+    public func removeEntries(of classification: DataClassification) async throws {
+        try await storage.removeEntries(of: classification)
+    }
+
+    /// Returns descriptions of the entries of the other storage, including entries that would be
+    /// refused.
+    ///
+    /// The sizes are those of the encrypted data. The dates are not authenticated.
+    public func summaries(after key: StorageKey?, limit: Int) async throws -> [StorageEntry.Summary] {
+        try await storage.summaries(after: key, limit: limit)
+    }
+}
+
+/// The first bytes of the data of an encrypted entry: signature, version, form of the content,
+/// whether the date is known, a zero byte, and the date in seconds since 1970 as the bits of a
+/// little-endian `Double`.
+struct EncryptionHeader {
+    static let count = 16
+    private static let start = Data("WSEc".utf8) + [1]
+
+    let bytes: Data
+    private let form: UInt8
+    private let date: Date?
+
+    init(_ entry: StorageEntry) {
+        form =
+            switch entry.content {
+            case .raw: 0
+            case .value: 1
+            case .unlabelled, .live: 2
+            }
+        date = entry.date
+        let bits = (date?.timeIntervalSince1970 ?? 0).bitPattern.littleEndian
+        bytes = Self.start + [form, date == nil ? 0 : 1, 0] + withUnsafeBytes(of: bits) { Data($0) }
+    }
+
+    /// - Parameter data: The data of an entry, which begins with a header.
+    /// - Returns: `nil` if the data does not begin with a header of this version.
+    init?(_ data: Data) {
+        let head = Array(data.prefix(Self.count))
+        guard head.count == Self.count, head.starts(with: Self.start) else { return nil }
+        bytes = Data(head)
+        let flags = head.dropFirst(5)
+        form = flags.first ?? 2
+        let bits = head.dropFirst(8).reversed().reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
+        date = flags.dropFirst().first == 0 ? nil : Date(timeIntervalSince1970: Double(bitPattern: bits))
+    }
+
+    /// Returns an entry with data that was decrypted and authenticated together with this header.
+    func entry(_ data: Data) -> StorageEntry {
+        let content: StorageEntry.Content =
+            switch form {
+            case 0: .raw(data)
+            case 1: .value(data)
+            default: .unlabelled(data)
+            }
+        return StorageEntry(content, date: date)
+    }
+}

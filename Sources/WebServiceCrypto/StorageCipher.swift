@@ -1,0 +1,27 @@
+public import Foundation
+
+/// A cipher for the entries of an ``EncryptedStorage``.
+///
+/// Use an ``AESGCMCipher``, or a custom type, for example one whose keys remain in hardware.
+///
+/// The cipher must be an authenticated one: ``open(_:authenticating:)`` throws an error unless it
+/// receives exactly what a call of ``seal(_:authenticating:)`` returned and received. Both methods
+/// may be called from any thread at any time.
+public protocol StorageCipher: Sendable {
+    /// Returns data, encrypted and authenticated.
+    ///
+    /// Two calls with the same arguments return different bytes.
+    ///
+    /// - Parameters:
+    ///   - data: The data to encrypt.
+    ///   - context: Data that is authenticated, but neither encrypted nor included in the result.
+    func seal(_ data: Data, authenticating context: Data) throws -> Data
+
+    /// Returns the data that ``seal(_:authenticating:)`` encrypted.
+    ///
+    /// - Parameters:
+    ///   - sealed: The result of ``seal(_:authenticating:)``, which may be damaged or forged.
+    ///   - context: The same authenticated data.
+    /// - Throws: Any error if the data, the context or the key differs.
+    func open(_ sealed: Data, authenticating context: Data) throws -> Data
+}
