@@ -100,6 +100,7 @@ let package = Package(
         .library(name: "WebServiceResilience", targets: ["WebServiceResilience"]),
         .library(name: "WebServiceSockets", targets: ["WebServiceSockets"]),
         .library(name: "WebServiceTesting", targets: ["WebServiceTesting"]),
+        .library(name: "WebServiceUploads", targets: ["WebServiceUploads"]),
         .library(name: "WebServiceInspector", targets: ["WebServiceInspector"]),
         .executable(name: "brewery", targets: ["Brewery"]),
     ] + curlProducts + sqliteProducts,
@@ -133,6 +134,8 @@ let package = Package(
                 .embedInCode("Page/connection.js"),
             ],
             swiftSettings: settings),
+        .target(
+            name: "WebServiceUploads", dependencies: ["WebServiceCore", "WebServiceFields"], swiftSettings: settings),
         // Without a product: for the modules that open or accept connections.
         .target(name: "WebSocketCodec", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .executableTarget(
