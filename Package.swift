@@ -151,7 +151,8 @@ let package = Package(
         ),
         .executableTarget(
             name: "session-probe",
-            dependencies: ["WebServiceCore", "WebServiceDownloads", "WebServiceMocking"] + curlDependency,
+            dependencies: ["WebServiceCore", "WebServiceDownloads", "WebServiceMocking", "WebServiceUploads"]
+                + curlDependency,
             path: "Tests/SessionProbe",
             swiftSettings: optionalSettings
         ),
@@ -241,12 +242,19 @@ let package = Package(
             ] + curlDependency,
             swiftSettings: optionalSettings),
         .testTarget(
+            name: "WebServiceUploadsTests",
+            dependencies: [
+                "WebServiceCore", "WebServiceFields", "WebServiceMocking", "WebServiceUploads", "TestSupport",
+            ] + curlDependency,
+            exclude: ["Support/tus-server.py"],
+            swiftSettings: optionalSettings),
+        .testTarget(
             name: "GuideTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics",
                 "WebServiceDownloads", "WebServiceFields",
                 "WebServiceInspector", "WebServiceMocking", "WebServicePagination", "WebServiceResilience",
-                "WebServiceSockets", "WebServiceTesting",
+                "WebServiceSockets", "WebServiceTesting", "WebServiceUploads",
                 "TestSupport",
             ]
                 + curlDependency + sqliteDependency,

@@ -39,6 +39,7 @@ extension UploadTransfer {
         }
         if created != interim { try self.created(created) }
         try accept(offset(in: response.headers) ?? range.upperBound, response)
+        stalls.add(acknowledged, isWhole: true, now: work.clock.now)
         if isLast { offset = nil }
         meter.begin(acknowledged)
         return .incomplete
@@ -122,6 +123,7 @@ extension UploadTransfer {
         }
         try accept(found ?? 0, response)
         if found == source.length { return .complete(response) }
+        stalls.add(acknowledged, isWhole: true, now: work.clock.now)
         if found == nil { offset = nil }
         return .incomplete
     }

@@ -33,7 +33,9 @@ extension UploadTransfer {
     ///
     /// - Parameter base: The URL of that response.
     func location(_ values: [String], from base: String) throws -> String {
-        guard let url = try target(values, from: base, .HEAD).url?.absoluteString else { throw Self.unusable }
+        guard values.first?.isEmpty == false, let url = try target(values, from: base, .HEAD).url?.absoluteString else {
+            throw Self.unusable
+        }
         return url
     }
 

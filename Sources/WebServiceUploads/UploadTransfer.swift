@@ -144,7 +144,10 @@ struct UploadTransfer {
         }
         try note(response.headers)
         try accept(found, response)
-        if resumedFrom == nil { resumedFrom = found }
+        if resumedFrom == nil {
+            resumedFrom = found
+            stalls.add(found, isWhole: true, now: work.clock.now)
+        }
         meter.begin(found)
         return try completed(by: response, at: found) ? .complete(response) : .incomplete
     }
