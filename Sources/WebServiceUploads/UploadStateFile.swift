@@ -124,7 +124,12 @@ final class UploadStateFile: Sendable {
     /// Removes the state, because no later upload can continue this one.
     func remove() throws(WebServiceError) {
         guard !state.withLock({ $0.isRemoved }) else { return }
-        do throws(SystemFailure) { try folder.remove(name) } catch { throw Self.error(error, path) }
+        do throws(SystemFailure) {
+            try folder.remove(temporary)  // left by a process that was killed
+            try folder.remove(name)
+        } catch {
+            throw Self.error(error, path)
+        }
         state.withLock { $0.isRemoved = true }
     }
 

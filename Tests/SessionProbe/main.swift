@@ -17,7 +17,7 @@ import WebServiceCurl
 //     session-probe probe <name of a probe>
 //     session-probe fork …, see probeFork(_:_:)
 //     session-probe download <URL> <path of a file> <number of connections>
-//     session-probe upload <URL> <path of a file> draft|tus <size of the pieces>
+//     session-probe upload <URL> <path of a file> draft|tus <size of the pieces> <microseconds>
 //     session-probe latency <URL of a file> <path> <URL of other requests>
 //     session-probe curl version
 //     session-probe children
@@ -47,11 +47,12 @@ if arguments.count == 4, arguments[0] == "download", let connections = Int(argum
         exit(1)
     }
 }
-if arguments.count == 5, arguments[0] == "upload", let pieceSize = Int(arguments[4]) {
+if arguments.count == 6, arguments[0] == "upload", let size = Int(arguments[4]), let life = Int(arguments[5]) {
     do {
         exit(
             try await probeUpload(
-                arguments[1], of: arguments[2], resuming: arguments[3] == "tus" ? .tus : .draft, pieceSize: pieceSize))
+                arguments[1], of: arguments[2], resuming: arguments[3] == "tus" ? .tus : .draft, pieceSize: size,
+                life: life))
     } catch {
         tell("failed: \(error)")
         exit(1)

@@ -38,27 +38,21 @@ struct UploadKillTests {
         }
         var (kills, sent, completions) = (0, 0, 0)
         while kills < count || completions == 0 {
+            let isLast = kills >= count
+            // Every second process kills itself at an instant that no request determines.
+            let isTimed = !isLast && kills % 2 == 0
             let process = ChildProcess(
                 programPath("session-probe"),
                 [
                     "upload", server.server.baseURLString + "/files/1", fixture.file.path, "\(kind)",
-                    "\(Self.pieceSize)",
+                    "\(Self.pieceSize)", "\(isTimed ? Int.random(in: 0...60_000) : -1)",
                 ], environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null, output: .null)
-            let isLast = kills >= count
-            let isTimed = !isLast && kills % 2 == 0
             victim.withLock {
                 $0 = Victim(process: process, rest: isLast || isTimed ? .max : Int.random(in: 1...1_100_000))
             }
             received.withLock { $0 = 0 }
             try process.run()
-            // Every second kill comes at an instant that no request determines.
-            let timer = DispatchWorkItem { process.send(SIGKILL) }
-            if isTimed {
-                DispatchQueue.global().asyncAfter(
-                    deadline: .now() + .microseconds(.random(in: 0...120_000)), execute: timer)
-            }
             let status = try await blocking { process.waitUntilExit() }
-            timer.cancel()
             victim.withLock { $0.process = nil }
             try #require([0, -SIGKILL].contains(status))
             try #require(server.violations == [])
@@ -105,7 +99,7 @@ struct UploadKillTests {
             let output = Pipe()
             let process = ChildProcess(
                 programPath("session-probe"),
-                ["upload", server.baseURLString + "/files/1", file.path, "\(kind)", "\(8 << 20)"],
+                ["upload", server.baseURLString + "/files/1", file.path, "\(kind)", "\(8 << 20)", "-1"],
                 environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null, output: .pipe(output))
             let (status, text) = try await process.finish(reading: output)
             #expect(status == 0)
