@@ -52,24 +52,18 @@ extension UploadTransfer {
     private mutating func sendCreation(_ request: Request) async throws -> (Response, interim: String?) {
         let (heads, continuation) = AsyncStream.makeStream(of: ResponseHead.self, bufferingPolicy: .bufferingOldest(1))
         let interim = UploadInterim(length: source.length) { continuation.yield($0) }
-        let isOver = OnceFlag()
-        do {
-            async let reply = { [work, meter] in
-                defer { continuation.finish() }
-                return try await work.send(
-                    request, accepting: { Self.isContinued($0, orOver: isOver) && $0.status == 413 },
-                    progress: meter.receiver(from: 0), interim: { try interim.receive($0) })
-            }()
-            for await head in heads {
-                try note(head.headers)
-                try created(try location(head.values(for: .location), from: head.url))
-            }
-            let response = try await reply
-            return (response, state.location)
-        } catch {
-            if isOver.isSet { try file.remove() }
-            throw error
+        async let reply = { [work, meter, isOver] in
+            defer { continuation.finish() }
+            return try await work.send(
+                request, accepting: { Self.isContinued($0, orOver: isOver) && $0.status == 413 },
+                progress: meter.receiver(from: 0), interim: { try interim.receive($0) })
+        }()
+        for await head in heads {
+            try note(head.headers)
+            try created(try location(head.values(for: .location), from: head.url))
         }
+        let response = try await reply
+        return (response, state.location)
     }
 
     /// Asks the server whether it supports the draft, and for its limits.

@@ -36,6 +36,8 @@ struct UploadTransfer {
     /// The number of bytes that an earlier upload has sent; `nil` before the server was asked.
     var resumedFrom: Int64?
     var restarts = 0
+    /// Set when the resource that processes the whole file has responded with an error.
+    let isOver = OnceFlag()
     var stalls: UploadStalls
 
     init(_ work: TaskWork, _ protocol: UploadProtocol, pieceSize: Int, folder: URL?) throws {
@@ -106,10 +108,11 @@ struct UploadTransfer {
             return try await append(location, offset)
         } catch {
             offset = nil
+            if isOver.isSet { try file.remove() }
             stalls.add(acknowledged, isWhole: false, now: work.clock.now)
             // Without an upload on the server, a request for the whole file may have had an effect.
             let isIdempotent = state.location != nil || capabilities?.isPartial == true
-            guard
+            guard !isOver.isSet,
                 let pause = work.pauseToContinue(
                     after: error, attempt: stalls.attempt, spent: stalls.spent(work.clock.now),
                     isIdempotent: isIdempotent)
@@ -162,7 +165,7 @@ struct UploadTransfer {
         case .draft:
             guard response.headers.uploadComplete == true else { return false }
             guard offset == source.length else {
-                try file.remove()
+                _ = isOver.set()
                 throw violation("the server completed the upload before it had the whole file", response)
             }
             return true
@@ -174,15 +177,8 @@ struct UploadTransfer {
         let range = offset..<min(source.length, offset + (try pieceSize()))
         let request = try await appending(range, at: location)
         meter.begin(offset)
-        let isOver = OnceFlag()
-        let response: Response
-        do {
-            response = try await work.send(
-                request, accepting: { Self.isContinued($0, orOver: isOver) }, progress: meter.receiver(from: offset))
-        } catch {
-            if isOver.isSet { try file.remove() }
-            throw error
-        }
+        let response = try await work.send(
+            request, accepting: { Self.isContinued($0, orOver: isOver) }, progress: meter.receiver(from: offset))
         switch response.status {
         case 404, 410:
             try startOver("the server no longer has the upload (status \(response.status))")
@@ -281,10 +277,11 @@ struct UploadTransfer {
 
     /// Applies the limits of a response, and stores the date at which the upload expires.
     mutating func note(_ headers: Headers) throws {
-        if `protocol` == .draft, let new = UploadLimits(headers) { limits = new }
+        let new = `protocol` == .draft ? UploadLimits(headers) : nil
+        limits = new ?? limits
         let expires: Date? =
             switch `protocol` {
-            case .draft: limits.maximumAge.map { work.clock.date.addingTimeInterval(Double($0)) }
+            case .draft: new?.maximumAge.map { work.clock.date.addingTimeInterval(Double($0)) }
             case .tus: headers["Upload-Expires"].flatMap { HTTPDate.parse($0, now: work.clock.date) }
             }
         guard let expires, abs(expires.timeIntervalSince(state.expires ?? .distantPast)) > 60 else { return }

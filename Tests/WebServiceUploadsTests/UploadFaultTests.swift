@@ -172,16 +172,20 @@ struct UploadFaultTests {
         #expect(fixture.server.current.uploads["/uploads/2"]?.data == fixture.content)
     }
 
-    @Test("A server that rejects the whole file removes the state, and its error is delivered", .covers("U-415"))
-    func rejected() async throws {
+    @Test(
+        "A server that rejects the whole file removes the state, and its error is delivered once", .covers("U-415"),
+        arguments: [422, 503])
+    func rejected(_ status: Int) async throws {
         let fixture = try UploadFixture(.draft)
+        fixture.service.interceptors = [.retry(baseDelay: .zero)]
         fixture.server.set { request, _ in
             guard request.method == .PATCH else { return nil }
-            return MockResponse(statusCode: 422, headers: ["Upload-Complete": "?1"], data: Data("not an image".utf8))
+            return MockResponse(statusCode: status, headers: ["Upload-Complete": "?1"], data: Data("not an image".utf8))
         }
         let error = await #expect(throws: WebServiceError.self) { try await fixture.upload().value }
         #expect(error?.code == .unacceptableStatus)
-        #expect(error?.response?.status == 422)
+        #expect(error?.response?.status == status)
+        #expect(fixture.server.log.filter { $0.hasPrefix("PATCH") }.count == 1)
         #expect(error?.body == Data("not an image".utf8))
         #expect(try fixture.names == ["a.iso"])
     }
