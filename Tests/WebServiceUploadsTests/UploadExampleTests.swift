@@ -22,7 +22,7 @@ struct UploadExampleTests {
 
     /// Runs uploads against a script, and returns the result of the last one.
     private func run(
-        _ steps: [Step], _ kind: UploadProtocol, _ method: Request.Method = .POST, _ path: String, length: Int,
+        _ steps: [Step], _ kind: UploadProtocol, _ path: String, length: Int,
         piece: Int, uploads: Int = 1, headers: [String: String] = [:], retries: Bool = false, ends: Bool = false
     ) async throws -> Result<UploadedFile, any Error> {
         let server = try ScriptedServer(steps)
@@ -31,13 +31,11 @@ struct UploadExampleTests {
         let file = try folder.file("file name.jpg", UploadFixture.content(length))
         var result: Result<UploadedFile, any Error> = .failure(URLError(.unknown))
         for _ in 0..<uploads {
-            let task = service.sessionTask(request: service.request(method, path: path))
-            result = await task.setHeaders(headers).setBody(file: file)
+            result = await service.POST(path).setHeaders(headers).setBody(file: file)
                 .upload(resuming: kind, pieceSize: piece).result
         }
         if ends {
-            let task = service.sessionTask(request: service.request(method, path: path))
-            #expect(try await task.setBody(file: file).endUpload(resuming: kind).value)
+            #expect(try await service.POST(path).setBody(file: file).endUpload(resuming: kind).value)
         }
         #expect(server.failures == [])
         return result

@@ -83,30 +83,38 @@ struct UploadKillTests {
         var peaks: [Int] = []
         for size in sizes {
             let file = try folder.sparse("zeros", size)
-            let offset = Mutex(0)
-            let server = try MockServer.forTest { request in
-                var fields = ["Tus-Resumable": "1.0.0", "Upload-Limit": "min-size=0", "Location": "/uploads/1"]
-                let count = offset.withLock { offset in
-                    offset += request.body.count
-                    return offset
+            let received = Collected<Int>()
+            let server = try RawServer { connection in
+                let creates = connection.method == "PUT" || connection.method == "POST"
+                var count = 0
+                _ = connection.readBody { bytes in
+                    count += bytes.count
+                    return true
                 }
-                fields["Upload-Offset"] = "\(count)"
-                fields["Tus-Version"] = "1.0.0"
-                fields["Tus-Extension"] = "creation,creation-with-upload"
-                fields["Upload-Complete"] = count == size ? "?1" : "?0"
-                return MockResponse(statusCode: request.method == .POST ? 201 : 204, headers: fields)
+                received.add(count)
+                let offset = received.values.reduce(0, +)
+                return connection.answer(
+                    """
+                    HTTP/1.1 \(creates ? "201 Created" : "204 No Content")\r
+                    Tus-Version: 1.0.0\r
+                    Tus-Extension: creation,creation-with-upload\r
+                    Upload-Limit: min-size=0\r
+                    Location: /uploads/1\r
+                    Upload-Offset: \(offset)\r
+                    Upload-Complete: ?\(offset == size ? 1 : 0)\(creates ? "\r\nContent-Length: 0" : "")
+                    """)
             }
             let output = Pipe()
             let process = ChildProcess(
                 programPath("session-probe"),
-                ["upload", server.baseURLString + "/files/1", file.path, "\(kind)", "\(8 << 20)", "-1"],
+                ["upload", server.url + "/files/1", file.path, "\(kind)", "\(8 << 20)", "-1"],
                 environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null, output: .pipe(output))
             let (status, text) = try await process.finish(reading: output)
             #expect(status == 0)
             let numbers = text.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
             try #require(numbers.count == 2)
             #expect(numbers[0] == size)
-            #expect(offset.withLock { $0 } == size)
+            #expect(received.values.reduce(0, +) == size)
             peaks.append(numbers[1])
         }
         print("peak memory of \(kind) for \(sizes) bytes: \(peaks) KiB")

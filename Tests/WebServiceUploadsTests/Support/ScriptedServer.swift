@@ -44,14 +44,20 @@ final class ScriptedServer: Sendable {
         }
     }
 
+    private final class Progress: Sendable {
+        let state: Mutex<(steps: [Step], failures: [String])>
+
+        init(_ steps: [Step]) { state = Mutex((steps, [])) }
+    }
+
     let server: MockServer
-    private let state: Mutex<(steps: [Step], failures: [String])>
+    private let progress: Progress
 
     init(_ steps: [Step]) throws {
-        let state = Mutex((steps: steps, failures: [String]()))
-        self.state = state
+        let progress = Progress(steps)
+        self.progress = progress
         server = try MockServer.forTest { request in
-            state.withLock { state in
+            progress.state.withLock { state in
                 let found = "\(request.method) \(request.target)"
                 guard let step = state.steps.first else {
                     state.failures.append("surplus request \(found)")
@@ -71,5 +77,7 @@ final class ScriptedServer: Sendable {
     }
 
     /// What differed from the script, and the requests that did not arrive.
-    var failures: [String] { state.withLock { $0.failures + $0.steps.map { "missing request \($0.request)" } } }
+    var failures: [String] {
+        progress.state.withLock { $0.failures + $0.steps.map { "missing request \($0.request)" } }
+    }
 }

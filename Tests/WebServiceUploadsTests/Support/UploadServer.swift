@@ -42,6 +42,10 @@ final class UploadServer: Sendable {
     /// Returns a response in place of the server's, or `nil`. The number counts from 0.
     typealias Fault = @Sendable (_ request: ReceivedRequest, _ number: Int) -> MockResponse?
 
+    private struct Responder {
+        var respond: (@Sendable (ReceivedRequest) -> MockResponse)?
+    }
+
     private struct Box {
         var fault: Fault?
         var settings: Settings
@@ -55,14 +59,17 @@ final class UploadServer: Sendable {
     init(_ kind: UploadProtocol, _ settings: Settings = Settings(), fault: Fault? = nil) throws {
         self.kind = kind
         box = Mutex(Box(fault: fault, settings: settings))
-        let responder = Mutex<(@Sendable (ReceivedRequest) -> MockResponse)?>(nil)
+        let responder = Mutex(Responder())
         server = try MockServer { request in
-            responder.withLock { $0 }?(request) ?? MockResponse(statusCode: 500)
+            responder.withLock { $0 }.respond?(request) ?? MockResponse(statusCode: 500)
         }
         responder.withLock { responder in
-            responder = { [weak self] request in self?.respond(to: request) ?? MockResponse(statusCode: 500) }
+            responder.respond = { [weak self] request in self?.respond(to: request) ?? MockResponse(statusCode: 500) }
         }
-        Permit.atEnd { [server] in server.stop() }
+        Permit.atEnd { [server, weak self] in
+            server.stop()
+            self?.set(nil)
+        }
     }
 
     var current: State { state.withLock { $0 } }
