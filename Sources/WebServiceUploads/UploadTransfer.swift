@@ -55,8 +55,8 @@ struct UploadTransfer {
         self.work = work
         self.protocol = `protocol`
         preferredPiece = Int64(max(1, pieceSize))
-        self.url = try work.url()
         source = try UploadSource(url, contentType: request.headers[.contentType] ?? contentType)
+        self.url = try work.url()
         let hash = UploadState.hash(Data("\(`protocol`) \(request.method) \(self.url)".utf8))
         meter = UploadMeter(work, length: source.length)
         stalls = UploadStalls(now: work.clock.now)
