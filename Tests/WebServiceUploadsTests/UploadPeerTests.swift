@@ -47,10 +47,10 @@ struct UploadPeerTests {
         let service = WebService(try await start(files.url), session: try session.session())
         let content = UploadFixture.content(1_000_000)
         let file = try TemporaryFolder.forTest().file("a.iso", content)
-        let request = { service.POST("/files/").setBody(file: file) }
-        // "filename a.iso"
-        let metadata = ["Upload-Metadata": "filename YS5pc28="]
-        let whole = try await request().setHeaders(metadata).upload(resuming: .tus, pieceSize: 100_000).value
+        // The server requires the name "a.iso" and the type "a/b", encoded with Base64.
+        let metadata = ["Upload-Metadata": "filename YS5pc28=,filetype YS9i"]
+        let request = { service.POST("/files/").setBody(file: file).setHeaders(metadata) }
+        let whole = try await request().upload(resuming: .tus, pieceSize: 100_000).value
         #expect(whole.byteCount == 1_000_000)
         let name = try #require(whole.location?.lastPathComponent)
         let isStored = try Data(contentsOf: files.url.appendingPathComponent(name)) == content
