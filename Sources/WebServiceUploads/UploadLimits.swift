@@ -2,7 +2,7 @@ import WebServiceCore
 import WebServiceFields
 
 /// The limits of a server for an upload, and the size of its pieces.
-struct UploadLimits: Sendable, Equatable {
+struct UploadLimits: Sendable, Equatable, Codable {
     /// The maximum number of requests in which a file is sent.
     static let maximumPieces: Int64 = 100_000
     /// The smallest piece after which a rejected piece is halved, in bytes.

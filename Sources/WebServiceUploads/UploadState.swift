@@ -21,6 +21,8 @@ struct UploadState: Sendable, Equatable, Codable {
     var expires: Date?
     /// The name of the checksum algorithm that the server accepts; `nil` if there is none.
     var checksum: String?
+    /// The limits of the server.
+    var limits = UploadLimits()
 
     /// Returns whether both states belong to the same file and request.
     func isSameUpload(as other: UploadState) -> Bool {

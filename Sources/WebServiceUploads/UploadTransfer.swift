@@ -24,7 +24,10 @@ struct UploadTransfer {
     let preferredPiece: Int64
 
     var state: UploadState
-    var limits = UploadLimits()
+    var limits: UploadLimits {
+        get { state.limits }
+        set { state.limits = newValue }
+    }
     /// The number of bytes that the server has; `nil` if it must be asked.
     var offset: Int64?
     /// The largest offset that the server has returned.
