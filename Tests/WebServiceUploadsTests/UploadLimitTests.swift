@@ -54,6 +54,20 @@ struct UploadLimitTests {
         #expect(isStored)
     }
 
+    @Test("A limit that only the creation announced is obeyed by a later upload", .covers("U-417"))
+    func storedLimit() async throws {
+        let fixture = try UploadFixture(.draft, 350_000, UploadServer.Settings(limit: "max-append-size=30000"))
+        try await fixture.interrupt(after: 2)
+        fixture.server.set { request, _ in
+            request.method == .HEAD
+                ? MockResponse(statusCode: 204, headers: ["Upload-Offset": "60000", "Upload-Complete": "?0"]) : nil
+        }
+        _ = try await fixture.upload().value
+        #expect(fixture.server.violations == [])
+        let isStored = fixture.isStored
+        #expect(isStored)
+    }
+
     @Test(
         "A file that exceeds the maximum size is an error before it is sent", .covers("U-417"),
         arguments: UploadProtocol.allCases)
