@@ -135,8 +135,9 @@ struct UploadTransfer {
 
     /// Asks the server for the offset.
     private mutating func retrieveOffset(_ location: String) async throws -> Step {
-        let response = try await work.send(
-            try resource(.HEAD, location), accepting: { Self.missing.contains($0.status) })
+        var request = try resource(.HEAD, location)
+        request.options.cachePolicy = .reloadIgnoringLocalCacheData
+        let response = try await work.send(request, accepting: { Self.missing.contains($0.status) })
         if Self.missing.contains(response.status) {
             try startOver("the server no longer has the upload (status \(response.status))")
             return .incomplete
