@@ -62,8 +62,12 @@ extension UploadTransfer {
             try note(head.headers)
             try created(try location(head.values(for: .location), from: head.url))
         }
-        let response = try await reply
-        return (response, state.location)
+        do {
+            return (try await reply, state.location)
+        } catch let error as WebServiceError where error.code == .upload {
+            if state.location != nil { _ = try? await end() }  // the first error counts
+            throw error
+        }
     }
 
     /// Asks the server whether it supports the draft, and for its limits.
@@ -166,13 +170,14 @@ final class UploadInterim: Sendable {
         guard head.status == 104,
             headers.uploadInteger("Upload-Draft-Interop-Version") == UploadTransfer.interopVersion
         else { return }
-        _ = try UploadLimits(headers)?.piece(of: length, preferred: length)
-        guard let value = headers[.location] else { return }
-        let first = location.withLock { location -> String? in
-            defer { location = location ?? value }
-            return location
+        if let value = headers[.location] {
+            let first = location.withLock { location -> String? in
+                defer { location = location ?? value }
+                return location
+            }
+            if first == nil { onLocation(head) }
+            if first ?? value != value { throw WebServiceError(.upload, "the server returned two URLs of the upload") }
         }
-        guard let first else { return onLocation(head) }
-        if first != value { throw WebServiceError(.upload, "the server returned two URLs of the upload") }
+        _ = try UploadLimits(headers)?.piece(of: length, preferred: length)
     }
 }

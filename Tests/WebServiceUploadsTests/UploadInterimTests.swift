@@ -116,7 +116,7 @@ struct UploadInterimTests {
     }
 
     @Test(
-        "An interim response whose limit excludes the file, or with another URL, ends the request", .covers("U-422"),
+        "An interim response whose limit excludes the file, or with another URL, ends the upload", .covers("U-422"),
         arguments: [
             UploadInterimTests.interim("Location: /uploads/1\r\nUpload-Limit: max-size=2999999"),
             UploadInterimTests.interim("Location: /uploads/1\r\n\r\n")
@@ -130,6 +130,8 @@ struct UploadInterimTests {
         }
         withExtendedLifetime(service) {}
         #expect(error?.code == .upload)
+        #expect(server.log == ["POST", "DELETE"])
+        #expect(try names(in: folder.url) == ["a.iso"])
     }
 }
 #endif
