@@ -65,6 +65,6 @@ struct UploadSnippets {
             .setHeaderValue("filename \(name)", forName: "Upload-Metadata")
             .upload(resuming: .tus, state: states).value
         print(file.location?.absoluteString ?? "", file.resumedFrom)
-        #expect(mock.requests.first { $0.method == .POST }?.headers["Upload-Metadata"] == "filename dmlkZW8ubXA0")
+        #expect(mock.receivedRequests.first { $0.method == .POST }?.headers["Upload-Metadata"] == "filename dmlkZW8ubXA0")
     }
 }
