@@ -1,6 +1,7 @@
 import Foundation
 import WebServiceCore
 import WebServiceMocking
+import WebServiceUploads
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

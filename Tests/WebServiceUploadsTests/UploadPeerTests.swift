@@ -5,22 +5,24 @@ import WebServiceCore
 import WebServiceMocking
 import WebServiceUploads
 
+private enum Tuspyserver {
+    /// The folder of its modules; `nil` if it is not installed.
+    static let modules = ProcessInfo.processInfo.environment["WEBSERVICE_TUSPYSERVER"]
+}
+
 /// Uploads to tuspyserver, an independent server of tus.
 ///
 /// `scripts/test` installs it if possible; `Support/tus-server.py` starts it.
 @Suite(
     "Uploads to tuspyserver", .permit,
-    .enabled(if: UploadPeerTests.modules != nil, "requires tuspyserver (WEBSERVICE_TUSPYSERVER)"))
+    .enabled(if: Tuspyserver.modules != nil, "requires tuspyserver (WEBSERVICE_TUSPYSERVER)"))
 struct UploadPeerTests {
-    /// The folder of its modules; `nil` if it is not installed.
-    static let modules = ProcessInfo.processInfo.environment["WEBSERVICE_TUSPYSERVER"]
-
     /// Starts the server, and returns its URL.
     private func start(_ folder: URL) async throws -> String {
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("Support/tus-server.py")
         var environment = ProcessInfo.processInfo.environment
-        environment["PYTHONPATH"] = Self.modules
+        environment["PYTHONPATH"] = Tuspyserver.modules
         let (input, output) = (Pipe(), Pipe())
         let process = ChildProcess(
             "/usr/bin/env", ["python3", script.path, folder.path], environment: environment, input: .pipe(input),

@@ -6,7 +6,7 @@ import Glibc
 enum FullDisk {
     /// Writes a file until the file system is full.
     static func fill(_ file: URL) throws {
-        FileManager.default.createFile(atPath: file.path, contents: nil)
+        try Data().write(to: file)
         let handle = try FileHandle(forWritingTo: file)
         defer { try? handle.close() }
         while (try? handle.write(contentsOf: Data(count: 4_096))) != nil {}

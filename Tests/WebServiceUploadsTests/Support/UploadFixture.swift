@@ -27,9 +27,8 @@ enum UploadSession: CaseIterable, Sendable {
     }
 }
 
-extension UploadProtocol: CaseIterable {
-    /// Both protocols.
-    public static var allCases: [UploadProtocol] { [.draft, .tus] }
+extension UploadProtocol {
+    static var allCases: [UploadProtocol] { [.draft, .tus] }
 }
 
 /// A file, a server that stores it, and a service.
