@@ -65,6 +65,7 @@ struct UploadSnippets {
             .setHeaderValue("filename \(name)", forName: "Upload-Metadata")
             .upload(resuming: .tus, state: states).value
         print(file.location?.absoluteString ?? "", file.resumedFrom)
-        #expect(mock.receivedRequests.first { $0.method == .POST }?.headers["Upload-Metadata"] == "filename dmlkZW8ubXA0")
+        let creation = mock.receivedRequests.first { $0.method == .POST }
+        #expect(creation?.headers["Upload-Metadata"] == "filename dmlkZW8ubXA0")
     }
 }
