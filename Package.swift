@@ -132,6 +132,7 @@ let package = Package(
         .library(name: "WebServiceResilience", targets: ["WebServiceResilience"]),
         .library(name: "WebServiceSockets", targets: ["WebServiceSockets"]),
         .library(name: "WebServiceTesting", targets: ["WebServiceTesting"]),
+        .library(name: "WebServiceUploads", targets: ["WebServiceUploads"]),
         .library(name: "WebServiceInspector", targets: ["WebServiceInspector"]),
         .executable(name: "brewery", targets: ["Brewery"]),
     ] + curlProducts + sqliteProducts + cryptoProducts,
@@ -168,6 +169,8 @@ let package = Package(
                 .embedInCode("Page/connection.js"),
             ],
             swiftSettings: settings),
+        .target(
+            name: "WebServiceUploads", dependencies: ["WebServiceCore", "WebServiceFields"], swiftSettings: settings),
         // Without a product: for the modules that open or accept connections.
         .target(name: "WebSocketCodec", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .executableTarget(
@@ -183,7 +186,8 @@ let package = Package(
         ),
         .executableTarget(
             name: "session-probe",
-            dependencies: ["WebServiceCore", "WebServiceDownloads", "WebServiceMocking"] + curlDependency,
+            dependencies: ["WebServiceCore", "WebServiceDownloads", "WebServiceMocking", "WebServiceUploads"]
+                + curlDependency,
             path: "Tests/SessionProbe",
             swiftSettings: optionalSettings
         ),
@@ -273,12 +277,19 @@ let package = Package(
             ] + curlDependency,
             swiftSettings: optionalSettings),
         .testTarget(
+            name: "WebServiceUploadsTests",
+            dependencies: [
+                "WebServiceCore", "WebServiceFields", "WebServiceMocking", "WebServiceUploads", "TestSupport",
+            ] + curlDependency,
+            exclude: ["Support/tus-server.py"],
+            swiftSettings: optionalSettings),
+        .testTarget(
             name: "GuideTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics",
                 "WebServiceDownloads", "WebServiceFields",
                 "WebServiceInspector", "WebServiceMocking", "WebServicePagination", "WebServiceResilience",
-                "WebServiceSockets", "WebServiceTesting",
+                "WebServiceSockets", "WebServiceTesting", "WebServiceUploads",
                 "TestSupport",
             ]
                 + curlDependency + sqliteDependency + cryptoDependency,

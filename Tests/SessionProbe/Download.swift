@@ -19,11 +19,14 @@ func probeDownload(_ url: String, to path: String, connections: Int) async throw
     service.session = try CurlSession()
     #endif
     let file = try await service.GET(url).download(to: URL(fileURLWithPath: path), connections: connections).value
-    // On Linux, the peak of the resident memory in KiB.
-    let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)
-    let peak = status?.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }?.split(separator: " ").dropFirst().first
-    tell("\(file.byteCount) \(peak ?? "0")")
+    tell("\(file.byteCount) \(peakMemory ?? "0")")
     return 0
+}
+
+/// The peak of the resident memory in KiB, on Linux.
+var peakMemory: Substring? {
+    let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+    return status?.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }?.split(separator: " ").dropFirst().first
 }
 
 /// Returns when a duration has elapsed.

@@ -1,6 +1,7 @@
 import Foundation
 import WebServiceCore
 import WebServiceMocking
+import WebServiceUploads
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -17,6 +18,7 @@ import WebServiceCurl
 //     session-probe probe <name of a probe>
 //     session-probe fork …, see probeFork(_:_:)
 //     session-probe download <URL> <path of a file> <number of connections>
+//     session-probe upload <URL> <path of a file> draft|tus <size of the pieces> <microseconds>
 //     session-probe latency <URL of a file> <path> <URL of other requests>
 //     session-probe curl version
 //     session-probe children
@@ -42,6 +44,17 @@ if arguments.count == 3, arguments[0] == "fork" {
 }
 if arguments.count == 4, arguments[0] == "download", let connections = Int(arguments[3]) {
     do { exit(try await probeDownload(arguments[1], to: arguments[2], connections: connections)) } catch {
+        tell("failed: \(error)")
+        exit(1)
+    }
+}
+if arguments.count == 6, arguments[0] == "upload", let size = Int(arguments[4]), let life = Int(arguments[5]) {
+    do {
+        exit(
+            try await probeUpload(
+                arguments[1], of: arguments[2], resuming: arguments[3] == "tus" ? .tus : .draft, pieceSize: size,
+                life: life))
+    } catch {
         tell("failed: \(error)")
         exit(1)
     }

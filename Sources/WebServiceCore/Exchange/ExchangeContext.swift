@@ -123,6 +123,11 @@ final class ExchangeContext: Sendable {
         state.withLock { ($0.options.bufferSize, $0.options.batchSize) = (max(1, bufferSize), batchSize) }
     }
 
+    /// Passes the interim heads to a closure on the threads of sessions. Called before `resume()`.
+    func receiveInterim(by handler: @escaping @Sendable (ResponseHead) throws -> Void) {
+        state.withLock { $0.options.onInterim = handler }
+    }
+
     /// The receiver of the streamed body; `nil` before its head is accepted and after its end.
     var stream: ResponseReceiver? { state.withLock { $0.stream } }
 

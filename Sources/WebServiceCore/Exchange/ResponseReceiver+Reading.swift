@@ -28,6 +28,11 @@ final class BodyHandle: Sendable {
 /// meantime, `CurlSession` does not read from the socket (`CurlHandle.receiveBody(_:)`). A session
 /// that cannot pause continues to read, and ``BodyDelivery`` buffers the bytes.
 extension ResponseReceiver {
+    package func didReceive(interim head: ResponseHead) throws {
+        if options.isObserved { context?.report(interim: head) }
+        try options.onInterim?(head)
+    }
+
     typealias Reader = CheckedContinuation<Read, Never>
 
     struct StreamState {

@@ -32,6 +32,8 @@ package final class ResponseReceiver: BodyReceiver {
         /// The number of bytes of a streamed body that wake its reader, unless they arrive slowly.
         /// Fewer wake-ups cost less processor time.
         var batchSize = 1
+        /// A closure that receives the interim heads. An error that it throws ends the request.
+        var onInterim: (@Sendable (ResponseHead) throws -> Void)?
     }
 
     private enum Phase {
@@ -229,10 +231,6 @@ package final class ResponseReceiver: BodyReceiver {
     // MARK: Reception
 
     package var mayPause: Bool { options.bufferSize != nil }
-
-    package func didReceive(interim head: ResponseHead) {
-        if options.isObserved { context?.report(interim: head) }
-    }
 
     package func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
         if options.isObserved { context?.report(head) }

@@ -32,10 +32,11 @@ import FoundationNetworking
 ///
 /// When the ``Origin`` changes, only these fields are sent: `Accept`, `Accept-Encoding`,
 /// `Accept-Language` and `User-Agent`; with a body, also `Content-Type` and `Content-Encoding`; and
-/// for a part of a download, also `Range` and `If-Range`. All other fields may be credentials and
-/// are dropped for the remainder of the chain, even if it returns to the first origin; this
-/// includes the `traceparent` of ``Interceptor/traceContext()``. No `Referer` is added, and no
-/// fragment is inherited from the URL that redirected.
+/// for a part of a download, also `Range` and `If-Range`; for a part of an upload, also the fields
+/// of its protocol. All other fields may be credentials and are dropped for the remainder of the
+/// chain, even if it returns to the first origin; this includes the `traceparent` of
+/// ``Interceptor/traceContext()``. No `Referer` is added, and no fragment is inherited from the URL
+/// that redirected.
 public struct RedirectPolicy: Sendable, Hashable {
     /// The maximum number of consecutive redirects.
     ///
@@ -77,7 +78,7 @@ extension WebServiceError.Code {
 }
 
 extension RedirectPolicy {
-    enum Decision: Sendable {
+    package enum Decision: Sendable {
         /// The response is delivered.
         case deliver
         /// The next request. `droppedCredentials` indicates that its origin differs from that of
@@ -96,7 +97,9 @@ extension RedirectPolicy {
     ///   - locations: The values of `Location`; one value may contain several joined by a comma and
     ///     a space.
     ///   - followed: The number of redirects already followed.
-    func decision(for request: Request, at url: String, status: Int, locations: [String], followed: Int) -> Decision {
+    package func decision(
+        for request: Request, at url: String, status: Int, locations: [String], followed: Int
+    ) -> Decision {
         guard followsRedirects, [301, 302, 303, 307, 308].contains(status), locations.count == 1,
             let location = locations.first,
             let here = Origin(url), let reference = Self.usable(location),
@@ -192,6 +195,12 @@ extension Request {
         }
     }
 
+    /// The fields of a request of an upload that a redirect to another origin retains.
+    private static let uploadFields = [
+        "upload-offset", "upload-length", "upload-complete", "upload-draft-interop-version", "upload-checksum",
+        "tus-resumable",
+    ]
+
     /// Returns the next request of a chain. The target is complete, so query parameters are not
     /// added again.
     fileprivate func redirected(to target: String, becomesGET: Bool, crossesOrigins: Bool) -> Request {
@@ -207,6 +216,7 @@ extension Request {
         if crossesOrigins { next.options[TraceParent.self] = nil }
         var survivors = Self.unboundFields
         if downloadsPart { survivors += ["range", "if-range"] }
+        if uploadsPart { survivors += Self.uploadFields }
         if !becomesGET, hasBody { survivors += ["content-type", "content-encoding"] }
         next.headers = headers.filtered { field in
             let name = field.name.asciiLowercased()

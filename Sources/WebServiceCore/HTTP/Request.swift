@@ -77,6 +77,11 @@ public struct Request: Sendable {
     /// another origin retains them.
     package var downloadsPart = false
 
+    /// A Boolean value that indicates whether the request belongs to an upload that continues from
+    /// the server's offset. It is not retried unchanged, and a redirect to another origin retains
+    /// its fields.
+    package var uploadsPart = false
+
     /// The credential that replaces a placeholder in ``headers``.
     var signature: Signature?
 

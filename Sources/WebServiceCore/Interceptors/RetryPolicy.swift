@@ -193,6 +193,7 @@ public struct RetryPolicy: Interceptor {
     private func decide(
         _ request: Request, attempt: Int, spent: Duration, limit: Limit, requested: RetryAfter?, _ clock: TaskClock
     ) -> Decision {
+        if request.uploadsPart { return .stop("the upload continues from the server's offset") }
         if attempt >= maximumAttempts { return .stop("attempt \(attempt) was the last") }
         if !request.method.isIdempotent, !retriesAnyMethod, request.headers["Idempotency-Key"] == nil {
             return .stop("\(request.method) is not idempotent")

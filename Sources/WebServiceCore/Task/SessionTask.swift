@@ -187,7 +187,9 @@ extension SessionTask: InFlightWork {
         }
         let request = unsent ?? context.record.request
         let kind: InFlightExchange.Kind =
-            if isDownload { .download } else if hasSource, type != nil { .typedRequest } else if context.isStreamed {
+            if isDownload { request?.isUpload == true ? .upload : .download } else if hasSource, type != nil {
+                .typedRequest
+            } else if context.isStreamed {
                 .stream
             } else {
                 request?.isUpload == true ? .upload : .request

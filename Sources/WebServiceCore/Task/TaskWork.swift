@@ -36,11 +36,41 @@ package struct TaskWork: Sendable {
     /// - Parameters:
     ///   - attempt: The number of attempts that delivered few bytes, including the first.
     ///   - spent: The duration of these attempts.
-    package func pauseToContinue(after error: any Error, attempt: Int, spent: Duration) -> Duration? {
-        (task.service.stages.interceptors + request.options.interceptors).lazy
+    ///   - isIdempotent: Whether the continuation is idempotent, regardless of the method. Defaults
+    ///     to `false`.
+    package func pauseToContinue(
+        after error: any Error, attempt: Int, spent: Duration, isIdempotent: Bool = false
+    ) -> Duration? {
+        var request = request
+        if isIdempotent { request.method = .HEAD }
+        return (task.service.stages.interceptors + request.options.interceptors).lazy
             .compactMap { $0 as? any ContinuationPolicy }
             .first?
             .pauseToContinue(request, after: error, attempt: attempt, spent: spent, in: task.context)
+    }
+
+    /// Sends one request of the work, and returns its whole response.
+    ///
+    /// - Parameters:
+    ///   - accepts: Returns whether a response with a status that is an error is returned.
+    ///   - progress: Receives the progress of the request.
+    ///   - interim: Receives the interim heads on a thread of the session, which it must not block,
+    ///     if the session provides them. An error that it throws ends the request.
+    package func send(
+        _ request: Request, accepting accepts: (Response) -> Bool,
+        progress: @escaping @Sendable (TransferProgress) -> Void = { _ in },
+        interim: @escaping @Sendable (ResponseHead) throws -> Void = { _ in }
+    ) async throws -> Response {
+        let exchange = SessionTask(task.service, request, isListed: false)
+        exchange.context.setParent(task.context.id)
+        exchange.context.receiveInterim(by: interim)
+        exchange.context.forwardProgress(to: progress)
+        defer {
+            exchange.cancel()
+            task.context.add(exchange.context.record)
+        }
+        let response = try await exchange.typed(ResponseRules(.any)) { $0 }.value
+        return accepts(response) ? response : try await exchange.typed { $0 }.value
     }
 
     /// One request of the work and the head of its response.

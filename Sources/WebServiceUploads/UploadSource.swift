@@ -1,0 +1,115 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// The file that is uploaded, open for reading.
+final class UploadSource: Sendable {
+    /// The number of first bytes whose hash identifies the file.
+    static let prefixLength = 64 << 10
+    /// The number of bytes that are read at a time.
+    static let chunkLength = 64 << 10
+
+    let url: URL
+    let contentType: String?
+    let length: Int64
+    private let file: Descriptor
+    private let status: FileStatus
+
+    init(_ url: URL, contentType: String?) throws(WebServiceError) {
+        let path = url.path
+        guard url.isFileURL, path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
+            throw WebServiceError(.upload, "the body has a URL that is not a file URL; use URL(fileURLWithPath:)")
+        }
+        (self.url, self.contentType) = (url, contentType)
+        do throws(SystemFailure) {
+            file = try Descriptor("open") { systemOpen(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) }
+            status = try file.status()
+        } catch {
+            throw Self.unreadable(path, error)
+        }
+        guard status.isRegular else {
+            throw WebServiceError(.upload, "'\(path.escapingControls)' is not a regular file; pass a regular file")
+        }
+        length = Int64(status.size)
+    }
+
+    /// The state of an upload of the file that has not begun.
+    ///
+    /// - Parameter request: The hash of the request.
+    func state(request: String) throws(WebServiceError) -> UploadState {
+        let prefix = UploadState.hash(try bytes(0..<min(length, Int64(Self.prefixLength))))
+        return UploadState(
+            request: request, size: length, modified: status.modified.timeIntervalSince1970, prefix: prefix)
+    }
+
+    /// Returns a body of a range of the file, which is read while it is sent.
+    func body(_ range: Range<Int64>, contentType: String?) -> Request.Body {
+        if range.isEmpty { return .data(Data(), contentType: contentType) }
+        return .stream(length: Int64(range.count), contentType: contentType) { UploadChunks(self, range) }
+    }
+
+    /// Returns the bytes of a short range.
+    ///
+    /// - Throws: `WebServiceError.Code.upload` for a file that cannot be read or has changed.
+    func bytes(_ range: Range<Int64>) throws(WebServiceError) -> Data {
+        var bytes = Data(count: range.count)
+        let (count, now): (Int, FileStatus)
+        do {
+            count = try bytes.withUnsafeMutableBytes { try file.fill($0, at: range.lowerBound) }
+            now = try file.status()
+        } catch {
+            throw Self.unreadable(url.path, error as? SystemFailure ?? SystemFailure(call: "read", number: EIO))
+        }
+        guard count == range.count, now == status else {
+            throw WebServiceError(
+                .upload,
+                "the file '\(url.path.escapingControls)' changed while it was uploaded; upload it again when it is "
+                    + "complete")
+        }
+        return bytes
+    }
+
+    /// Calls a closure with the bytes of a range, in chunks.
+    func forEachChunk(_ range: Range<Int64>, _ body: (Data) -> Void) throws {
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            try Task.checkCancellation()
+            let end = min(range.upperBound, offset + Int64(Self.chunkLength))
+            body(try bytes(offset..<end))
+            offset = end
+        }
+    }
+
+    private static func unreadable(_ path: String, _ failure: SystemFailure) -> WebServiceError {
+        failure.error(.upload, "the file '\(path.escapingControls)' could not be read")
+    }
+}
+
+/// The bytes of a range of the file.
+struct UploadChunks: AsyncSequence, AsyncIteratorProtocol, Sendable {
+    private let source: UploadSource
+    private var range: Range<Int64>
+
+    init(_ source: UploadSource, _ range: Range<Int64>) {
+        (self.source, self.range) = (source, range)
+    }
+
+    func makeAsyncIterator() -> UploadChunks { self }
+
+    mutating func next() async throws -> Data? {
+        guard !range.isEmpty else { return nil }
+        let end = Swift.min(range.upperBound, range.lowerBound + Int64(UploadSource.chunkLength))
+        defer { range = end..<range.upperBound }
+        return try source.bytes(range.lowerBound..<end)
+    }
+}
+
+/// `open`, for use where a member shadows the function.
+private func systemOpen(_ path: String, _ flags: Int32) -> Int32 { open(path, flags) }

@@ -1,0 +1,71 @@
+import Foundation
+import WebServiceCore
+
+/// The stored state of an upload: the file, the request and the resource on the server.
+///
+/// The offset is not stored. The server returns it, so it is correct even if the process was killed
+/// at any instruction.
+struct UploadState: Sendable, Equatable, Codable {
+    /// The maximum length of the encoded state, in bytes.
+    static let maximumLength = 16_384
+
+    /// The protocol, the method and the URL of the request, hashed.
+    var request: String
+    /// The size of the file in bytes, the date of its last change, and the hash of its first bytes.
+    var size: Int64
+    var modified: Double
+    var prefix: String
+    /// The URL of the resource on the server; `nil` before the server has created it.
+    var location: String?
+    /// The date after which the server no longer has the upload; `nil` if it is unknown.
+    var expires: Date?
+    /// The name of the checksum algorithm that the server accepts; `nil` if there is none.
+    var checksum: String?
+    /// The limits of the server.
+    var limits = UploadLimits()
+
+    /// Returns whether both states belong to the same file and request.
+    func isSameUpload(as other: UploadState) -> Bool {
+        request == other.request && size == other.size && modified == other.modified && prefix == other.prefix
+    }
+
+    static func hash(_ bytes: Data) -> String {
+        SHA2.sha256.hash(bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}
+
+// MARK: - Encoding
+
+extension UploadState {
+    private static let mark = "webservice-upload 1 "
+
+    /// The content of the file: the version of the format, a checksum, and the state in JSON.
+    ///
+    /// `nil` if the result would be longer than ``maximumLength``.
+    var encoded: Data? {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        guard let content = try? encoder.encode(self) else { return nil }  // strings and numbers can be encoded
+        let bytes = Data(Self.mark.utf8) + Data(Self.checksum(content).utf8) + content
+        return bytes.count <= Self.maximumLength ? bytes : nil
+    }
+
+    /// Decodes a state.
+    ///
+    /// - Returns: `nil` for a state of another version, and for a damaged one.
+    init?(encoded bytes: Data) {
+        let (mark, length) = (Data(Self.mark.utf8), 17)
+        guard bytes.count <= Self.maximumLength, bytes.starts(with: mark) else { return nil }
+        let content = bytes.dropFirst(mark.count + length)
+        guard bytes.dropFirst(mark.count).prefix(length).elementsEqual(Self.checksum(content).utf8),
+            let state = try? JSON.decode(Self.self, from: Data(content), using: JSONDecoder())  // damaged is absent
+        else { return nil }
+        self = state
+    }
+
+    /// Returns the checksum as 16 hexadecimal digits and a line feed.
+    private static func checksum(_ content: Data) -> String {
+        let hash = String(content.withUnsafeBytes { XXHash64.hash($0) }, radix: 16)
+        return String(repeating: "0", count: 16 - hash.utf8.count) + hash + "\n"
+    }
+}

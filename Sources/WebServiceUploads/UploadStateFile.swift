@@ -1,0 +1,180 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// The file that stores the state of an upload, locked while the upload is in progress.
+///
+/// A new version is locked before it replaces the previous one, so the name always belongs to a
+/// locked file. All members block the thread.
+final class UploadStateFile: Sendable {
+    /// The longest name of an uploaded file that is part of the name of its state, in bytes.
+    private static let maximumNameLength = 180
+
+    private struct State: ~Copyable {
+        /// The locked file.
+        var file: Descriptor
+        /// A Boolean value that indicates whether the file has no state that a later upload needs.
+        var isUseless = true
+        /// A Boolean value that indicates whether the name may belong to another upload.
+        var isRemoved = false
+    }
+
+    private let folder: Folder
+    private let path: String
+    private let name: String
+    private var temporary: String { name + "-new" }
+    private let state: Mutex<State>
+
+    /// Opens and locks the state, or creates it.
+    ///
+    /// - Parameters:
+    ///   - file: The URL of the uploaded file.
+    ///   - folder: The folder of the state; `nil` for that of the uploaded file.
+    ///   - request: The hash of the request.
+    /// - Throws: `WebServiceError.Code.upload`, or `WebServiceError.Code.uploadInProgress` if
+    ///   another task or process holds the lock.
+    init(_ file: URL, in other: URL?, request: String) throws {
+        let own = file.deletingLastPathComponent()
+        guard (other ?? own).isFileURL else {
+            throw WebServiceError(.upload, "the folder for the state must be a file URL; use URL(fileURLWithPath:)")
+        }
+        path = (other ?? own).absoluteURL.path
+        // In a folder of the caller, the states of files from several folders meet.
+        let key = Data((request + (other == nil ? "" : "\n" + file.path)).utf8)
+        let hash = String(key.withUnsafeBytes { XXHash64.hash($0) }, radix: 16)
+        let stem = file.lastPathComponent.utf8.count > Self.maximumNameLength ? "" : file.lastPathComponent + "."
+        name = ".\(stem)\(hash).webservice-upload"
+        do {
+            guard let folder = try Folder(path, followsLink: true) else {
+                throw SystemFailure(call: "open", number: ENOENT)
+            }
+            state = Mutex(State(file: try Self.open(name, in: folder)))
+            self.folder = folder
+        } catch let failure as SystemFailure {
+            throw Self.error(failure, path)
+        }
+    }
+
+    /// Opens and locks the file.
+    private static func open(_ name: String, in folder: borrowing Folder) throws -> Descriptor {
+        for _ in 0..<256 {
+            let file = try folder.openFile(name, isNew: false)
+            let status = try file.status()
+            guard status.isRegular, try file.isOwned() else {
+                throw WebServiceError(.upload, "the state of the upload is not a file of the current user; remove it")
+            }
+            guard try file.lock() else {
+                throw WebServiceError(
+                    .uploadInProgress, "another task or process is uploading the file to the URL; wait for it")
+            }
+            // Another upload may have replaced or removed the file before it was locked.
+            if try folder.status(of: name)?.inode == status.inode { return file }
+        }
+        throw WebServiceError(.uploadInProgress, "other tasks or processes are uploading the file; wait for them")
+    }
+
+    /// Returns the stored state; `nil` if there is none, or it is damaged.
+    func stored() -> UploadState? {
+        let content = try? folder.content(of: name, isWhole: { _, _ in false })  // unreadable is absent
+        let found = content.flatMap { UploadState(encoded: $0.bytes) }
+        if found?.location != nil { state.withLock { $0.isUseless = false } }
+        return found
+    }
+
+    /// Replaces the stored state atomically, and flushes it to the disk if it has a location.
+    ///
+    /// A state that is too long is not stored, so that the upload is not continued.
+    func store(_ new: UploadState) throws(WebServiceError) {
+        guard let bytes = new.encoded else { return }
+        let isNeeded = new.location != nil
+        do throws(SystemFailure) {
+            try folder.remove(temporary)  // left by a process that was killed
+            let file = try folder.openFile(temporary, isNew: true)
+            do throws(SystemFailure) {
+                _ = try file.lock()
+                try file.write(bytes)
+                if isNeeded { try file.synchronize() }
+                try folder.move(temporary, to: name)
+            } catch {
+                try? folder.remove(temporary)  // the first error counts
+                throw error
+            }
+            replace(with: file, isUseless: !isNeeded)
+            if isNeeded { try folder.synchronize() }
+        } catch {
+            throw Self.error(error, path)
+        }
+    }
+
+    private func replace(with file: consuming Descriptor, isUseless: Bool) {
+        var new: Descriptor? = consume file
+        state.withLock { state in
+            if let file = new.take() { state.file = file }
+            state.isUseless = isUseless
+        }
+    }
+
+    /// Removes the state, because no later upload can continue this one.
+    func remove() throws(WebServiceError) {
+        guard !state.withLock({ $0.isRemoved }) else { return }
+        do throws(SystemFailure) {
+            try folder.remove(temporary)  // left by a process that was killed
+            try folder.remove(name)
+        } catch {
+            throw Self.error(error, path)
+        }
+        state.withLock { $0.isRemoved = true }
+    }
+
+    /// Releases the lock. Called last. A file that no later upload needs is removed.
+    func close() {
+        if state.withLock({ $0.isUseless }) { try? remove() }  // the file that remains does no harm
+        state.withLock { _ = flock($0.file.number, LOCK_UN) }
+    }
+
+    private static func error(_ failure: SystemFailure, _ path: String) -> WebServiceError {
+        failure.error(
+            .upload,
+            "the state of the upload could not be stored in \(path); pass the URL of another folder as state")
+    }
+}
+
+extension Descriptor {
+    /// Locks the file until the descriptor is closed, without waiting. A file system without locks
+    /// counts as one on which the file is not locked.
+    ///
+    /// - Returns: Whether no other descriptor holds the lock.
+    fileprivate borrowing func lock() throws(SystemFailure) -> Bool {
+        do throws(SystemFailure) {
+            try system("flock") { flock(number, LOCK_EX | LOCK_NB) }
+            return true
+        } catch {
+            switch error.number {
+            case EWOULDBLOCK: return false
+            case ENOLCK, EOPNOTSUPP, ENOTSUP, EINVAL, ENOSYS: return true
+            default: throw error
+            }
+        }
+    }
+
+    /// Writes bytes at the start of the file.
+    fileprivate borrowing func write(_ bytes: Data) throws(SystemFailure) {
+        var written = 0
+        while written < bytes.count {
+            let more = try system("pwrite") {
+                bytes.withUnsafeBytes {
+                    pwrite(number, $0.baseAddress.map { $0 + written }, $0.count - written, off_t(written))
+                }
+            }
+            guard more > 0 else { throw SystemFailure(call: "pwrite", number: EIO) }
+            written += more
+        }
+    }
+}

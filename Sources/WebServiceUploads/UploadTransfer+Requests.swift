@@ -1,0 +1,121 @@
+import Foundation
+import WebServiceCore
+import WebServiceFields
+
+/// The requests of an upload.
+extension UploadTransfer {
+    /// The version of the draft that client and server must agree on.
+    static let interopVersion: Int64 = 8
+
+    /// Returns the request of the task without the fields that describe its body or its target.
+    func bare(_ method: Request.Method) -> Request {
+        var request = work.request
+        request.method = method
+        request.content = .none
+        request.parameters = nil
+        request.headers = request.headers.filtered { field in
+            let name = field.name.asciiLowercased()
+            return !["content-", "upload-", "if-"].contains { name.hasPrefix($0) }
+                && !["repr-digest", "want-repr-digest", "digest", "idempotency-key"].contains(name)
+        }
+        return request
+    }
+
+    /// Returns a request for the upload on the server.
+    func resource(_ method: Request.Method, _ location: String) throws -> Request {
+        var request = try target([location], from: url, method)
+        request.uploadsPart = true
+        addVersion(to: &request)
+        return request
+    }
+
+    /// Returns the absolute URL of the upload that a response contains.
+    ///
+    /// - Parameter base: The URL of that response.
+    func location(_ values: [String], from base: String) throws -> String {
+        guard values.first?.isEmpty == false, let url = try target(values, from: base, .HEAD).url?.absoluteString else {
+            throw Self.unusable
+        }
+        return url
+    }
+
+    /// Returns a request for a URL that the server has returned, with the fields that a redirect to
+    /// it would retain.
+    private func target(_ values: [String], from base: String, _ method: Request.Method) throws -> Request {
+        let request = bare(method)
+        var policy = request.options.redirectPolicy
+        (policy.followsRedirects, policy.maximum) = (true, max(policy.maximum, 1))
+        switch policy.decision(for: request, at: base, status: 307, locations: values, followed: 0) {
+        case .follow(let next, _): return next
+        case .deliver: throw Self.unusable
+        case .fail(let error):
+            throw WebServiceError(.upload, "the URL of the upload cannot be used: \(error.message)")
+        }
+    }
+
+    private static let unusable = WebServiceError(.upload, "the server returned no usable URL of the upload")
+
+    /// Adds the field that identifies the version of the protocol.
+    func addVersion(to request: inout Request) {
+        switch `protocol` {
+        case .draft: request.headers["Upload-Draft-Interop-Version"] = "\(Self.interopVersion)"
+        case .tus: request.headers["Tus-Resumable"] = "1.0.0"
+        }
+    }
+
+    /// Returns the request that appends a range of the file.
+    func appending(_ range: Range<Int64>, at location: String) async throws -> Request {
+        var request = try resource(.PATCH, location)
+        request.headers["Upload-Offset"] = "\(range.lowerBound)"
+        switch `protocol` {
+        case .draft:
+            request.headers["Upload-Complete"] = range.upperBound == source.length ? "?1" : "?0"
+            request.content = source.body(range, contentType: "application/partial-upload")
+        case .tus:
+            request.content = source.body(range, contentType: Self.tusContentType)
+            if let checksum = state.checksum.flatMap(UploadChecksum.init) {
+                request.headers["Upload-Checksum"] = try checksum.field(of: range, in: source)
+            }
+        }
+        return request
+    }
+
+    static let tusContentType = "application/offset+octet-stream"
+
+    /// The offset in a response; `nil` if it is absent or malformed.
+    func offset(in headers: Headers) -> Int64? {
+        `protocol` == .draft ? headers.uploadInteger("Upload-Offset") : headers.tusInteger("Upload-Offset")
+    }
+
+    /// The length of the file in a response; `nil` if it is absent or malformed.
+    func length(in headers: Headers) -> Int64? {
+        `protocol` == .draft ? headers.uploadInteger("Upload-Length") : headers.tusInteger("Upload-Length")
+    }
+}
+
+/// A checksum of a piece, for tus.
+enum UploadChecksum: String {
+    case sha256, sha512, sha1
+
+    /// Returns the first known algorithm of a list.
+    static func preferred(in names: [String]) -> UploadChecksum? {
+        [.sha256, .sha1, .sha512].first { names.contains($0.rawValue) }
+    }
+
+    /// Returns the value of `Upload-Checksum`.
+    func field(of range: Range<Int64>, in source: UploadSource) throws -> String {
+        "\(rawValue) \(Data(try hash(range, in: source)).base64EncodedString())"
+    }
+
+    private func hash(_ range: Range<Int64>, in source: UploadSource) throws -> [UInt8] {
+        guard let algorithm = SHA2(rawValue: rawValue == "sha256" ? "sha-256" : rawValue == "sha512" ? "sha-512" : "")
+        else {
+            var hash = SHA1()
+            try source.forEachChunk(range) { chunk in chunk.withUnsafeBytes { hash.update($0) } }
+            return hash.value
+        }
+        var hash = RunningHash(algorithm)
+        try source.forEachChunk(range) { chunk in chunk.withUnsafeBytes { hash.update($0) } }
+        return hash.value
+    }
+}

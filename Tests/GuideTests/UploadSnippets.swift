@@ -1,0 +1,71 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceCore
+import WebServiceMocking
+import WebServiceUploads
+
+// Every snippet about uploads that resume of Cookbook.md and the article of WebServiceUploads, with
+// its expected behavior. `DocumentationTests` verifies that none is missing.
+
+@Suite("Snippets about uploads that resume", .permit)
+struct UploadSnippets {
+    private let mock = MockService()
+    private var service: WebService { mock.service }
+    private let folder = TemporaryFolder()
+
+    private func show(_ values: Double...) {}
+
+    /// Stubs a tus server that has the first bytes of an upload.
+    private func serve() {
+        mock.on(.OPTIONS, "/files/1", MockResponse(statusCode: 204, headers: ["Tus-Version": "1.0.0"]))
+        mock.on(
+            .POST, "/files/1",
+            MockResponse(statusCode: 201, headers: ["Location": "/uploads/7", "Tus-Resumable": "1.0.0"]))
+        mock.on(.PATCH, "/uploads/7", MockResponse(statusCode: 204, headers: ["Upload-Offset": "3"]))
+    }
+
+    @Test("A file is uploaded")
+    func upload() async throws {
+        let video = try folder.file("video.mp4", Data("ale".utf8))
+        mock.on(.PUT, "/files/1", MockResponse(statusCode: 200, headers: ["Upload-Complete": "?1"]))
+        let file = try await service.PUT("/files/1").setBody(file: video).upload(resuming: .draft).value
+        print("\(file.byteCount) bytes, \(file.resumedFrom) of them from an earlier upload")
+        #expect(file.byteCount == 3)
+    }
+
+    @Test("The progress is shown")
+    func progress() async throws {
+        let video = try folder.file("video.mp4", Data("ale".utf8))
+        serve()
+        service.interceptors = [.retry(maximumAttempts: 5)]
+        let task = service.PUT("/files/1").setBody(file: video).upload(resuming: .tus)
+        for await progress in task.resume().progress {
+            show(progress.fractionSent ?? 0, progress.bytesPerSecond ?? 0)
+        }
+        let file = try await task.value
+        #expect(file.location?.path == "/uploads/7")
+    }
+
+    @Test("An upload is ended")
+    func end() async throws {
+        let video = try folder.file("video.mp4", Data("ale".utf8))
+        let wasEnded = try await service.PUT("/files/1").setBody(file: video).endUpload(resuming: .tus).value
+        #expect(!wasEnded)
+    }
+
+    @Test("A recipe uploads a video with its name, and continues it")
+    func recipe() async throws {
+        let video = try folder.file("video.mp4", Data("ale".utf8))
+        let states = folder.url
+        serve()
+        let name = Data(video.lastPathComponent.utf8).base64EncodedString()
+        let file = try await service.POST("/files/1")
+            .setBody(file: video)
+            .setHeaderValue("filename \(name)", forName: "Upload-Metadata")
+            .upload(resuming: .tus, state: states).value
+        print(file.location?.absoluteString ?? "", file.resumedFrom)
+        let creation = mock.receivedRequests.first { $0.method == .POST }
+        #expect(creation?.headers["Upload-Metadata"] == "filename dmlkZW8ubXA0")
+    }
+}
