@@ -129,6 +129,14 @@ struct EndpointGroupTests {
         #expect((counts["a.test"] ?? 0) + (counts["b.test"] ?? 0) == 400)
     }
 
+    @Test("If an endpoint is not available, the one with the next highest weight is used", .covers("R-22"))
+    func order() async {
+        setFailing(["c.test"])
+        service.interceptors = [.endpoints(Self.origins, weights: [0, 1e-9, 1], maximumFailures: 1)]
+        await send(3)
+        #expect(hosts == ["c.test", "b.test", "b.test"])
+    }
+
     @Test("An endpoint without weight receives requests if the others are not available", .covers("R-22"))
     func spare() async {
         setFailing(["a.test", "b.test"])

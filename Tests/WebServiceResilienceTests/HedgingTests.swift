@@ -168,6 +168,7 @@ struct HedgingTests {
             task.resume()
             await clock.advance(by: .seconds(5))
             #expect(mock.receivedRequests.count - before == count, "\(task.task.request.debugDescription)")
+            #expect(decisions(task.task).isEmpty == (count == 1))
         }
     }
 
@@ -279,6 +280,18 @@ struct HedgingTests {
         let bodies = task.timeline.events.filter { $0.kind == .body }
         #expect(bodies.map(\.detail) == ["\(text.utf8.count) bytes"])
         await eventually { progress.values.last?.bytesReceived == Int64(text.utf8.count) }
+    }
+
+    @Test("The body of a stream that has ended with its head ends once", .covers("R-18"), arguments: [10, 200])
+    func wholeStream(milliseconds: Int) async throws {
+        mock.on(.GET, "/", [Self.text("first", 100), Self.text("second", milliseconds)])
+        service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
+        let task = service.GET("/").stream().resume()
+        await clock.advance(by: .seconds(5))
+        let text = try await String(decoding: task.value.body.collect(upTo: 100), as: UTF8.self)
+        #expect(text == (milliseconds < 50 ? "second" : "first"))
+        await eventually { service.exchanges.isEmpty }
+        #expect(task.timeline.events.filter { $0.kind == .body }.count == 1)
     }
 
     @Test("Cancelling the requests of a service ends the adopted body of a stream", .covers("R-18"))
