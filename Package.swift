@@ -96,6 +96,7 @@ let package = Package(
         .library(name: "WebServiceDownloads", targets: ["WebServiceDownloads"]),
         .library(name: "WebServiceFields", targets: ["WebServiceFields"]),
         .library(name: "WebServiceMocking", targets: ["WebServiceMocking"]),
+        .library(name: "WebServiceOffline", targets: ["WebServiceOffline"]),
         .library(name: "WebServicePagination", targets: ["WebServicePagination"]),
         .library(name: "WebServiceResilience", targets: ["WebServiceResilience"]),
         .library(name: "WebServiceSockets", targets: ["WebServiceSockets"]),
@@ -116,6 +117,7 @@ let package = Package(
             name: "WebServiceMocking",
             dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads", "WebSocketCodec"],
             swiftSettings: settings),
+        .target(name: "WebServiceOffline", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(name: "WebServicePagination", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(
             name: "WebServiceResilience", dependencies: ["WebServiceCore", "WebServiceFields"],
@@ -160,6 +162,10 @@ let package = Package(
             dependencies: ["WebServiceCore"] + sqliteDependency,
             path: "Tests/StorageProbe",
             swiftSettings: optionalSettings
+        ),
+        .executableTarget(
+            name: "outbox-probe", dependencies: ["WebServiceCore", "WebServiceOffline"] + curlDependency,
+            path: "Tests/OutboxProbe", swiftSettings: optionalSettings
         ),
         .executableTarget(
             name: "inspector-probe",
@@ -209,6 +215,10 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
+            name: "WebServiceOfflineTests",
+            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceOffline", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
             name: "WebServicePaginationTests",
             dependencies: ["WebServiceCore", "WebServiceMocking", "WebServicePagination", "TestSupport"],
             swiftSettings: settings),
@@ -245,8 +255,8 @@ let package = Package(
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics",
                 "WebServiceDownloads", "WebServiceFields",
-                "WebServiceInspector", "WebServiceMocking", "WebServicePagination", "WebServiceResilience",
-                "WebServiceSockets", "WebServiceTesting",
+                "WebServiceInspector", "WebServiceMocking", "WebServiceOffline", "WebServicePagination",
+                "WebServiceResilience", "WebServiceSockets", "WebServiceTesting",
                 "TestSupport",
             ]
                 + curlDependency + sqliteDependency,
