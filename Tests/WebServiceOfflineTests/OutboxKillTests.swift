@@ -136,12 +136,12 @@ final class Effects: Sendable {
             return (state.requestCount, isDue ? state.trap.take() : nil)
         }
         if trap?.hasEffect == false { spring(trap) }
+        defer { if trap?.hasEffect == true { spring(trap) } }
         // Every seventh request fails before its effect, and every eleventh after it.
         if number % 7 == 0 { return .status(503) }
         state.withLock { state in
             if state.keys.insert(key).inserted { state.paths.append(request.path) }
         }
-        if trap?.hasEffect == true { spring(trap) }
         return .status(number % 11 == 0 ? 502 : 201)
     }
 
