@@ -128,6 +128,7 @@ let package = Package(
         .library(name: "WebServiceDownloads", targets: ["WebServiceDownloads"]),
         .library(name: "WebServiceFields", targets: ["WebServiceFields"]),
         .library(name: "WebServiceMocking", targets: ["WebServiceMocking"]),
+        .library(name: "WebServiceOffline", targets: ["WebServiceOffline"]),
         .library(name: "WebServicePagination", targets: ["WebServicePagination"]),
         .library(name: "WebServiceResilience", targets: ["WebServiceResilience"]),
         .library(name: "WebServiceSockets", targets: ["WebServiceSockets"]),
@@ -149,6 +150,7 @@ let package = Package(
             name: "WebServiceMocking",
             dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads", "WebSocketCodec"],
             swiftSettings: settings),
+        .target(name: "WebServiceOffline", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(name: "WebServicePagination", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(
             name: "WebServiceResilience", dependencies: ["WebServiceCore", "WebServiceFields"],
@@ -198,6 +200,10 @@ let package = Package(
             swiftSettings: optionalSettings
         ),
         .executableTarget(
+            name: "outbox-probe", dependencies: ["WebServiceCore", "WebServiceOffline"] + curlDependency,
+            path: "Tests/OutboxProbe", swiftSettings: optionalSettings
+        ),
+        .executableTarget(
             name: "inspector-probe",
             dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking", "WebServiceSockets"],
             path: "Tests/InspectorProbe",
@@ -245,6 +251,10 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
+            name: "WebServiceOfflineTests",
+            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceOffline", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
             name: "WebServicePaginationTests",
             dependencies: ["WebServiceCore", "WebServiceMocking", "WebServicePagination", "TestSupport"],
             swiftSettings: settings),
@@ -288,8 +298,8 @@ let package = Package(
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics",
                 "WebServiceDownloads", "WebServiceFields",
-                "WebServiceInspector", "WebServiceMocking", "WebServicePagination", "WebServiceResilience",
-                "WebServiceSockets", "WebServiceTesting", "WebServiceUploads",
+                "WebServiceInspector", "WebServiceMocking", "WebServiceOffline", "WebServicePagination",
+                "WebServiceResilience", "WebServiceSockets", "WebServiceTesting", "WebServiceUploads",
                 "TestSupport",
             ]
                 + curlDependency + sqliteDependency + cryptoDependency,

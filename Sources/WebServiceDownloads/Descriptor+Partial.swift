@@ -41,38 +41,6 @@ extension Descriptor {
         let (bytes, isTooLarge) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
         return isTooLarge ? nil : Int64(clamping: bytes)
     }
-
-    /// The result of an attempt to lock a file.
-    enum Lock {
-        case taken
-        case heldByAnother
-        /// The file system has no locks.
-        case unsupported
-    }
-
-    /// Locks the file until the descriptor is closed, without waiting.
-    ///
-    /// The lock belongs to the descriptor, not to the process.
-    ///
-    /// - Parameter isShared: Whether other shared locks are possible at the same time. Defaults to
-    ///   `false`.
-    borrowing func lock(isShared: Bool = false) throws(SystemFailure) -> Lock {
-        do throws(SystemFailure) {
-            try system("flock") { flock(number, (isShared ? LOCK_SH : LOCK_EX) | LOCK_NB) }
-            return .taken
-        } catch {
-            switch error.number {
-            case EWOULDBLOCK: return .heldByAnother
-            case ENOLCK, EOPNOTSUPP, ENOTSUP, EINVAL, ENOSYS: return .unsupported
-            default: throw error
-            }
-        }
-    }
-
-    /// Releases the lock before the descriptor is closed.
-    borrowing func unlock() {
-        flock(number, LOCK_UN)
-    }
 }
 
 extension Folder {

@@ -1,0 +1,88 @@
+import Foundation
+import WebServiceCore
+
+/// How the entries in memory follow the files. Everything here runs on the queue of the folder.
+extension Outbox {
+    /// Looks at the folder now, and again after each interval until the outbox is closed.
+    func poll() {
+        let token = clock.beginWork()
+        folder.queue.run { [weak self] in
+            defer { withExtendedLifetime(token) {} }
+            guard let self, !state.withLock(\.isClosed) else { return }
+            read()
+            _ = clock.schedule(after: options.pollInterval) { [weak self] in self?.poll() }
+        }
+    }
+
+    /// Takes the lock if possible, and reads the entries that other processes have added.
+    ///
+    /// A listing is not atomic: it may contain an entry but not an older one that was added during
+    /// the listing. So only entries up to the last one of the first listing are read, from a second
+    /// one.
+    ///
+    /// - Parameter name: The entry that was added by this process; `nil` for all that the first
+    ///   listing contains.
+    func read(upTo name: String? = nil) {
+        var updates: [Update] = []
+        do throws(SystemFailure) {
+            let takesLock = state.withLock(\.isSender) ? true : try folder.takeLock()
+            var names = name == nil ? try folder.names() : OutboxFolder.Names()
+            let known = state.withLock { $0.names.union($0.damaged) }
+            if let last = name ?? names.entries.last(where: { !known.contains($0) }) {
+                names = try folder.names()
+                for name in names.entries where name <= last && !known.contains(name) {
+                    if let update = try readEntry(name) { updates.append(update) }
+                }
+            }
+            updates += removeVanished(names)
+            if takesLock { state.withLock { $0.becomeSender() } }
+        } catch {
+            // The next look continues with the first entry that could not be read.
+        }
+        report(updates)
+        sendNext()
+    }
+
+    private func readEntry(_ name: String) throws(SystemFailure) -> Update? {
+        switch try folder.content(of: name) {
+        case .missing: return nil
+        case .damaged: return setAside(name)
+        case .request(let request):
+            let entry = Entry(id: request.head.id, entity: request.head.entity, date: request.head.date)
+            state.withLock { $0.insert(OutboxState.Item(name: name, entry: entry)) }
+            return .entry(entry)
+        }
+    }
+
+    /// Renames a damaged file.
+    func setAside(_ name: String) -> Update {
+        let file = folder.setAside(name)
+        state.withLock { _ = $0.damaged.insert(file.lastPathComponent) }
+        return .damagedFile(file)
+    }
+
+    /// Removes entries from memory whose files another process has removed.
+    private func removeVanished(_ names: OutboxFolder.Names) -> [Update] {
+        let present = Set(names.entries)
+        return state.withLock { state in
+            state.damaged.formUnion(names.damaged)
+            let vanished = state.items.values.filter { !present.contains($0.name) && !state.isBusy($0.lane) }
+            return vanished.compactMap { item in
+                guard var entry = state.remove(item.entry.id)?.entry else { return nil }
+                entry.state = .removed
+                return .entry(entry)
+            }
+        }
+    }
+
+    /// Removes an entry from memory, and reports its last state.
+    @discardableResult
+    func end(_ id: UUID, _ last: Entry.State) -> OutboxState.Item? {
+        guard let item = state.withLock({ $0.remove(id) }) else { return nil }
+        var entry = item.entry
+        entry.state = last
+        report([.entry(entry)])
+        sendNext()
+        return item
+    }
+}

@@ -1,0 +1,213 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension Outbox {
+    /// Starts as many requests as the limit permits.
+    func sendNext() {
+        let started = state.withLock { $0.start(limit: options.maximumConcurrentRequests) }
+        report(started.map { .entry($0.entry) })
+        var isReleased = false
+        for item in started {
+            state.withLock { state in
+                // The outbox may have been closed or the entry removed since the line above.
+                guard !state.isClosed, state.items[item.entry.id] != nil else {
+                    isReleased = true
+                    return state.release(item.lane)
+                }
+                state.change(item.entry.id) {
+                    $0.task = Task(executorPreference: clock.executor) { [self] in
+                        await send(item)
+                        self.state.withLock { $0.release(item.lane) }
+                        sendNext()
+                    }
+                }
+            }
+        }
+        if isReleased { sendNext() }
+    }
+
+    private func send(_ item: OutboxState.Item) async {
+        let id = item.entry.id
+        if item.hasSucceeded { return await remove(id, as: .sent) }
+        let content: OutboxFolder.Content
+        do {
+            content = try await onQueue("") { [self] in try folder.content(of: item.name) }
+        } catch {
+            return pause(id, after: nil)
+        }
+        switch content {
+        case .missing: end(id, .removed)
+        case .damaged:
+            _ = try? await onQueue("") { [self] in  // does not throw
+                report([setAside(item.name)])
+                end(id, .removed)
+            }
+        case .request(let stored):
+            let request = stored.request(for: service)
+            let result: Result<Response, any Error>
+            do {
+                result = .success(try await service.sessionTask(request: request).data().response)
+            } catch {
+                result = .failure(error)
+            }
+            await finish(item, request, result)
+        }
+    }
+
+    private func finish(
+        _ item: OutboxState.Item, _ request: Request, _ result: Result<Response, any Error>
+    ) async {
+        let id = item.entry.id
+        guard let kind = Failure.Kind(of: result) else {
+            state.withLock { _ = $0.change(id) { $0.hasSucceeded = true } }
+            return await remove(id, as: .sent)
+        }
+        let isCounted = !kind.isUnconnected
+        let changed = state.withLock { state in
+            state.change(id) {
+                $0.entry.lastFailure = kind
+                if isCounted { $0.entry.attempts += 1 }
+            }
+        }
+        guard let entry = changed?.entry, !Task.isCancelled else { return pause(id, after: nil) }
+        let isExhausted = options.maximumAttempts.map { isCounted && entry.attempts >= $0 } ?? false
+        if kind.isTransient, !isExhausted {
+            let requested = (try? result.get())?.header(.retryAfter)  // an error has no header fields
+            return pause(id, after: requested.flatMap { RetryAfter($0, now: clock.date) }?.delay)
+        }
+        let (response, error): (Response?, (any Error)?) =
+            switch result {
+            case .success(let response): (response, nil)
+            case .failure(let error): (nil, error)
+            }
+        let failure = Failure(entry: entry, request: request, response: response, error: error, kind: kind)
+        switch await decide(failure) {
+        case .drop: await remove(id, as: .removed)
+        case .keep: block(id)
+        case .replace(let replacement): await replace(item, with: replacement)
+        }
+    }
+
+    private func block(_ id: UUID) {
+        let changed = state.withLock { $0.change(id) { $0.entry.state = .blocked } }
+        report(changed.map { [.entry($0.entry)] } ?? [])
+    }
+
+    /// Replaces the request of an entry, which is sent at once, or after a pause if the entry has
+    /// failed before.
+    private func replace(_ item: OutboxState.Item, with request: Request) async {
+        let id = item.entry.id
+        do {
+            let stored = try StoredRequest(
+                request, id: id, entity: item.entry.entity, date: item.entry.date, service, options)
+            try await onQueue("the entry could not be replaced") { [self] in
+                guard state.withLock({ $0.items[id] }) != nil else { return }  // removed in the meantime
+                try folder.replace(item.name, with: stored)
+            }
+        } catch {
+            return block(id)
+        }
+        pause(id, after: item.failures == 0 ? .zero : nil)
+    }
+
+    /// Removes an entry and its file. If the file cannot be removed, this is tried again later.
+    private func remove(_ id: UUID, as last: Entry.State) async {
+        do {
+            try await onQueue("the entry could not be removed") { [self] in
+                guard let item = state.withLock({ $0.items[id] }) else { return }
+                try folder.remove(item.name)
+                end(id, last)
+            }
+        } catch {
+            pause(id, after: nil)
+        }
+    }
+
+    /// Sends an entry again after a pause.
+    ///
+    /// - Parameter requested: The duration; `nil` for one that doubles with each failure.
+    private func pause(_ id: UUID, after requested: Duration?) {
+        let random = clock.random()
+        let now = clock.date
+        let paused = state.withLock { state in
+            var pause = Duration.zero
+            let item = state.change(id) { item in
+                item.failures += 1
+                pause = requested ?? self.pause(item.failures, random)
+                item.entry.state = .pausing(until: now.addingTimeInterval(pause.inSeconds))
+                item.turn += 1
+                item.task = nil
+            }
+            return item.map { ($0, pause) }
+        }
+        guard let (item, pause) = paused else { return }
+        report([.entry(item.entry)])
+        _ = clock.schedule(after: pause) { [weak self] in self?.resume(id, turn: item.turn) }
+    }
+
+    /// Ends a pause.
+    private func resume(_ id: UUID, turn: Int) {
+        let item = state.withLock { state in
+            state.items[id]?.turn == turn ? state.change(id) { $0.entry.state = .waiting } : nil
+        }
+        guard let item else { return }
+        report([.entry(item.entry)])
+        sendNext()
+    }
+
+    /// Returns between half and all of the pause after a number of failures.
+    private func pause(_ failures: Int, _ random: Double) -> Duration {
+        let doubled = options.firstPause.inSeconds * pow(2, Double(min(failures - 1, 40)))
+        let seconds = max(0, min(doubled, options.maximumPause.inSeconds)) * (0.5 + 0.5 * min(max(random, 0), 1))
+        return .clamping(seconds: seconds)
+    }
+}
+
+extension Outbox.Failure.Kind {
+    /// Creates the kind of a result; `nil` for a success.
+    fileprivate init?(of result: Result<Response, any Error>) {
+        switch result {
+        case .success(let response):
+            guard !(200...299).contains(response.status) else { return nil }
+            self = .status(response.status)
+        case .failure(let error as WebServiceError):
+            // The server has processed the request, and the response is not used.
+            if error.code == .responseTooLarge, let status = error.response?.status {
+                guard !(200...299).contains(status) else { return nil }
+                self = .status(status)
+            } else if let cause = error.underlying as? URLError {
+                // Such as a token that cannot be refreshed without a connection.
+                self = .transport(cause.code)
+            } else {
+                self = .error(error.code)
+            }
+        case .failure(let error as URLError): self = .transport(error.code)
+        case .failure(let error): self = .other("\(type(of: error))")
+        }
+    }
+
+    /// A Boolean value that indicates whether the same request may succeed later.
+    fileprivate var isTransient: Bool {
+        switch self {
+        case .status(let status): RetryPolicy.defaultStatuses.contains(status)
+        case .transport(let code): code != .badURL && code != .unsupportedURL
+        case .error(let code): !Self.permanentCodes.contains(code)
+        case .other: true
+        }
+    }
+
+    private static let permanentCodes: Set<WebServiceError.Code> = [
+        .invalidURL, .invalidMethod, .invalidHeader, .encoding, .authenticationFailed, .bodyNotReplayable,
+        WebServiceError.Code("interceptorOrder"),  // of WebServiceResilience
+    ]
+
+    /// A Boolean value that indicates whether the request was not sent for lack of a connection.
+    fileprivate var isUnconnected: Bool {
+        guard case .transport(let code) = self else { return false }
+        return [.notConnectedToInternet, .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost].contains(code)
+    }
+}

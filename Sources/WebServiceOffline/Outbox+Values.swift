@@ -1,0 +1,117 @@
+public import Foundation
+public import WebServiceCore
+
+extension Outbox {
+    /// The settings of an outbox.
+    public struct Options: Sendable {
+        /// The maximum number of requests in flight; values below 1 count as 1. Defaults to 4.
+        public var maximumConcurrentRequests = 4
+        /// The pause after the first failed attempt, before jitter; it doubles with each further
+        /// one. Defaults to 1 second.
+        public var firstPause = Duration.seconds(1)
+        /// The maximum pause; a `Retry-After` may be longer, up to 6 hours. Defaults to 5 minutes.
+        public var maximumPause = Duration.seconds(300)
+        /// The number of attempts after which a transient failure counts as permanent, or `nil` for
+        /// no such number. Attempts without a connection are not counted. Defaults to `nil`.
+        public var maximumAttempts: Int?
+        /// The maximum number of entries in the folder. Defaults to 10,000.
+        public var maximumCount = 10_000
+        /// The maximum size of the body of an entry, in bytes. Defaults to 16 MiB.
+        public var maximumBodyBytes = 16 << 20
+        /// The header fields that are stored although their names look like those of credentials.
+        /// Defaults to none.
+        public var storedFields: Set<Headers.Name> = []
+        /// The interval between two looks at the folder, for changes by other processes.
+        package var pollInterval = Duration.seconds(1)
+
+        /// Creates the default settings.
+        public init() {}
+    }
+
+    /// A request in the outbox.
+    public struct Entry: Sendable, Hashable, Identifiable {
+        /// The identifier that ``Outbox/submit(_:entity:)-(Request,_)`` has returned.
+        public let id: UUID
+        /// The entity that the request changes; `nil` if the request is independent.
+        public let entity: String?
+        /// The date of the submission.
+        public let date: Date
+        /// The current state.
+        public internal(set) var state = State.waiting
+        /// The number of attempts in this process; those that could not connect are not counted.
+        public internal(set) var attempts = 0
+        /// The kind of the last failure in this process; `nil` if there was none.
+        public internal(set) var lastFailure: Failure.Kind?
+    }
+
+    /// A change that ``Outbox/updates`` delivers.
+    public enum Update: Sendable, Hashable {
+        /// An entry was added, or has another state.
+        case entry(Entry)
+        /// A damaged file was renamed.
+        case damagedFile(URL)
+    }
+
+    /// What happens to an entry after a permanent failure.
+    public enum Decision: Sendable {
+        /// Removes the entry.
+        case drop
+        /// Retains the entry, and sends neither it nor a later one of its entity until
+        /// ``Outbox/retry(_:)`` is called or the outbox is opened again.
+        case keep
+        /// Sends another request in its place, with a new `Idempotency-Key`. If the request cannot
+        /// be stored, the entry is retained.
+        case replace(Request)
+    }
+
+    /// A permanent failure of an entry.
+    public struct Failure: Sendable {
+        /// The kind of a failure. It contains no secrets.
+        public enum Kind: Sendable, Hashable {
+            /// A response with a status outside 200 to 299.
+            case status(Int)
+            /// An error of the transport.
+            case transport(URLError.Code)
+            /// An error of this library.
+            case error(WebServiceError.Code)
+            /// An error of another type, by the name of the type.
+            case other(String)
+        }
+
+        /// The entry.
+        public let entry: Entry
+        /// The request that was sent, before the interceptors of the service.
+        public let request: Request
+        /// The response; `nil` if there was none.
+        public let response: Response?
+        /// The error; `nil` if there was a response.
+        public let error: (any Error)?
+        /// The kind of the failure.
+        public let kind: Kind
+    }
+}
+
+extension Outbox.Entry {
+    /// The state of an entry.
+    public enum State: Sendable, Hashable {
+        /// The entry waits for earlier ones, or for another process that sends.
+        case waiting
+        /// A request is in flight.
+        case sending
+        /// The request is sent again at this date.
+        case pausing(until: Date)
+        /// The request has failed permanently; ``Outbox/Decision/keep``.
+        case blocked
+        /// The request has succeeded, and its entry was removed.
+        case sent
+        /// The entry was removed without success.
+        case removed
+    }
+}
+
+extension WebServiceError.Code {
+    /// A request that exceeds the maximum number of entries of an outbox.
+    public static let outboxFull = WebServiceError.Code("outboxFull")
+    /// A call after ``Outbox/close()``.
+    public static let outboxClosed = WebServiceError.Code("outboxClosed")
+}

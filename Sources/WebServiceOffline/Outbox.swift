@@ -1,0 +1,200 @@
+public import Foundation
+public import WebServiceCore
+
+/// Requests that are stored on the disk until they have succeeded.
+///
+/// ```swift
+/// let outbox = try service.outbox(in: folder)
+/// try await outbox.submit(service.request(.DELETE, path: "/todos/7"), entity: "todo/7")
+/// ```
+/// Each request is sent at least once, with the same `Idempotency-Key` in every attempt. The
+/// requests of one entity are sent one after another in the order in which they were submitted.
+/// Those of different entities, and those without an entity, are sent concurrently. A request is
+/// sent again after a transport error and a status of `RetryPolicy.defaultStatuses`, without end by
+/// default, and removed after a status from 200 to 299.
+///
+/// Only one of the processes that have opened the folder sends. If it ends, another one takes over
+/// within a second. If the outbox is deallocated or closed, nothing is sent until it is opened
+/// again.
+///
+/// All members may be used from any thread.
+public final class Outbox: Sendable {
+    let service: WebService
+    let options: Options
+    let folder: OutboxFolder
+    let decide: @Sendable (Failure) async -> Decision
+    let clock: TaskClock
+    let state = Mutex(OutboxState())
+
+    init(
+        _ folder: OutboxFolder, of service: WebService, options: Options,
+        decide: @escaping @Sendable (Failure) async -> Decision
+    ) {
+        self.folder = folder
+        self.service = service
+        self.options = options
+        self.decide = decide
+        clock = service.taskClock
+        let date = clock.date
+        folder.queue.run { folder.removeTemporaryFiles(before: date.addingTimeInterval(-3600)) }
+    }
+
+    deinit {
+        for observer in state.withLock({ $0.observers.values }) { observer.finish() }
+    }
+
+    /// Stores a request and returns its identifier. It is sent in the background.
+    ///
+    /// When the method returns, the file and its name are on the disk (`fsync`). If it throws, the
+    /// request is not sent. A call that has begun is completed even if its task is cancelled.
+    ///
+    /// Method, URL, header fields and body are stored. The URL is stored relative to the base URL
+    /// if it is below it. The service's header fields, options and interceptors are those of the
+    /// time when the request is sent; the request's own options are ignored. Add credentials with
+    /// an interceptor, such as `Authentication`. Do not put secrets into the URL or the body.
+    ///
+    /// - Parameters:
+    ///   - request: The request. Its body must be in memory.
+    ///   - entity: The name of what the request changes. Defaults to `nil`: the request is
+    ///     independent of all others.
+    /// - Throws: `WebServiceError.Code.storage`, with a `POSIXError`, if the file cannot be
+    ///   written; `outboxFull` with `Options.maximumCount` entries; `entryTooLarge` for a body of
+    ///   more than `Options.maximumBodyBytes`; `invalidHeader` for a field whose name looks like
+    ///   that of a credential; `encoding` for a body of a file, a stream or a provider;
+    ///   `outboxClosed`; and the errors of encoding a request.
+    @discardableResult
+    public func submit(_ request: Request, entity: String? = nil) async throws -> UUID {
+        let stored = try StoredRequest(
+            request, id: UUID(), entity: entity, date: clock.date, service, options)
+        return try await onQueue("the entry could not be written") { [self] in
+            guard !state.withLock(\.isClosed) else { throw Self.closedError }
+            let name = try folder.add(stored, maximumCount: options.maximumCount)
+            read(upTo: name)
+            return stored.head.id
+        }
+    }
+
+    /// Stores the request of a typed request; see ``submit(_:entity:)-(Request,_)``.
+    ///
+    /// A status from 200 to 299 is a success; the response is not decoded.
+    @discardableResult
+    public func submit(_ request: some HTTPServiceRequest, entity: String? = nil) async throws -> UUID {
+        try await submit(try request.request(for: service), entity: entity)
+    }
+
+    /// Removes an entry durably.
+    ///
+    /// A request in flight is cancelled if this process sends it; the server may have received it.
+    ///
+    /// - Returns: `false` if there is no such entry, for example because it was sent.
+    /// - Throws: `WebServiceError.Code.storage` if the file cannot be removed.
+    @discardableResult
+    public func remove(_ id: UUID) async throws -> Bool {
+        try await onQueue("the entry could not be removed") { [self] in
+            guard let item = state.withLock({ $0.items[id] }) else { return false }
+            try folder.remove(item.name)
+            end(id, .removed)?.task?.cancel()
+            return true
+        }
+    }
+
+    /// Sends entries now that are blocked or pause after a failure, if this process sends.
+    ///
+    /// - Parameter id: The entry. Defaults to `nil`: all entries.
+    public func retry(_ id: UUID? = nil) {
+        let changed = state.withLock { state in
+            (id.map { [$0] } ?? Array(state.items.keys)).compactMap { id in
+                guard let item = state.items[id], item.entry.isResting else { return nil as Entry? }
+                return state.change(id) {
+                    $0.entry.state = .waiting
+                    $0.turn += 1
+                }?.entry
+            }
+        }
+        report(changed.map(Update.entry))
+        sendNext()
+    }
+
+    /// The entries in the folder, in the order of their submission.
+    ///
+    /// If another process sends, its entries are waiting here.
+    public var entries: [Entry] {
+        get async {
+            let look = try? await onQueue("") { [self] in  // the work does not throw
+                state.withLock { $0.items.values.sorted { $0.name < $1.name }.map(\.entry) }
+            }
+            return look ?? []
+        }
+    }
+
+    /// The files that were renamed because they are damaged or of another version, including those
+    /// of earlier processes. Nothing else is done with them.
+    public var damagedFiles: [URL] {
+        get async {
+            let names = try? await onQueue("") { [self] in state.withLock { $0.damaged.sorted() } }  // does not throw
+            return (names ?? []).map { folder.url.appendingPathComponent($0, isDirectory: false) }
+        }
+    }
+
+    /// The changes from now on. Each sequence has all of them; a reader that is slower loses the
+    /// oldest of more than 1,000. It ends with the outbox.
+    public var updates: AsyncStream<Update> {
+        AsyncStream(bufferingPolicy: .bufferingNewest(1_000)) { continuation in
+            let id = UUID()
+            let isClosed = state.withLock { state in
+                if !state.isClosed { state.observers[id] = continuation }
+                return state.isClosed
+            }
+            if isClosed { return continuation.finish() }
+            continuation.onTermination = { [weak self] _ in
+                let removed = self?.state.withLock { $0.observers.removeValue(forKey: id) }
+                withExtendedLifetime(removed) {}
+            }
+        }
+    }
+
+    /// Cancels the requests in flight, and lets another process send. The entries remain.
+    ///
+    /// When the method returns, nothing is in flight. A decision in progress is waited for.
+    public func close() async {
+        let (tasks, observers) = state.withLock { state in
+            defer { state.close() }
+            return (state.items.values.compactMap(\.task), Array(state.observers.values))
+        }
+        for task in tasks { task.cancel() }
+        for task in tasks { await task.value }
+        for observer in observers { observer.finish() }
+        _ = try? await onQueue("") { [self] in folder.unlock() }  // does not throw
+    }
+
+    private static var closedError: WebServiceError {
+        WebServiceError(.outboxClosed, "the outbox is closed; open it again")
+    }
+
+    func onQueue<Result: Sendable>(
+        _ complaint: String, _ work: @escaping @Sendable () throws -> Result
+    ) async throws -> Result {
+        do { return try await folder.queue.result(of: work) } catch let failure as SystemFailure {
+            throw failure.error(.storage, complaint)
+        }
+    }
+
+    /// Delivers changes to the sequences.
+    func report(_ updates: [Update]) {
+        guard !updates.isEmpty else { return }
+        let observers = state.withLock { Array($0.observers.values) }
+        for update in updates {
+            for observer in observers { observer.yield(update) }
+        }
+    }
+}
+
+extension Outbox.Entry {
+    /// A Boolean value that indicates whether the entry is blocked or pauses.
+    fileprivate var isResting: Bool {
+        switch state {
+        case .blocked, .pausing: true
+        case .waiting, .sending, .sent, .removed: false
+        }
+    }
+}

@@ -1,0 +1,139 @@
+import Foundation
+import WebServiceCore
+
+/// A request of an outbox as it is stored: a line with the version of the format and a checksum, a
+/// line of JSON, and the body.
+struct StoredRequest: Sendable {
+    struct Head: Codable, Sendable, Equatable {
+        var id: UUID
+        var entity: String?
+        var date: Date
+        var method: String
+        /// A path below the base URL if possible, otherwise an absolute URL.
+        var url: String
+        var fields: [Field]
+        var hasBody: Bool
+    }
+
+    struct Field: Codable, Sendable, Equatable {
+        var name: String
+        var value: String
+    }
+
+    var head: Head
+    var body: Data?
+
+    /// Encodes and checks a request.
+    ///
+    /// The header fields of the service are not stored, but added when the request is sent.
+    ///
+    /// - Throws: `encoding` for a body that is not in memory, `invalidHeader` for a field that may
+    ///   contain a credential, `entryTooLarge`, and the errors of encoding the request.
+    init(
+        _ request: Request, id: UUID, entity: String?, date: Date, _ service: WebService, _ options: Outbox.Options
+    ) throws(WebServiceError) {
+        var request = request
+        request.options.compressesBody = false
+        let isProvided = request.hasBodyProvider
+        let encoded = try request.encode()
+        guard !isProvided, encoded.bodySource == nil, encoded.stream == nil, !encoded.hasBodyStream else {
+            throw WebServiceError(
+                .encoding, "an outbox stores only bodies in memory; read the file or the stream into the body",
+                request: request)
+        }
+        guard encoded.bodyCount <= options.maximumBodyBytes else {
+            throw WebServiceError(
+                .entryTooLarge,
+                "a body of \(encoded.bodyCount) bytes exceeds the maximum of the outbox; increase maximumBodyBytes",
+                request: request)
+        }
+        let inherited = Set(service.headers.fields)
+        var fields: [Field] = []
+        for field in encoded.headers where !inherited.contains(field) {
+            let name = Headers.Name(field.name)
+            guard
+                name == Self.keyName || options.storedFields.contains(name) || !Secrets.mayBeNamed(by: field.name)
+            else {
+                throw WebServiceError(
+                    .invalidHeader,
+                    "the header field '\(field.name)' may contain a credential, which an outbox does not store; add it "
+                        + "with an interceptor, or add its name to storedFields", request: request)
+            }
+            fields.append(Field(name: field.name, value: field.value))
+        }
+        if let type = encoded.contentType { fields.append(Field(name: "Content-Type", value: type)) }
+        if encoded.headers[Self.keyName] == nil {
+            // A structured field: a string (draft-ietf-httpapi-idempotency-key-header-07).
+            fields.append(Field(name: Self.keyName.rawValue, value: "\"\(UUID().uuidString.lowercased())\""))
+        }
+        head = Head(
+            id: id, entity: entity, date: date, method: encoded.method.rawValue,
+            url: Self.path(of: encoded.url, below: service), fields: fields, hasBody: encoded.body != nil)
+        body = encoded.body
+    }
+
+    private static let keyName: Headers.Name = "Idempotency-Key"
+
+    /// Returns the path that leads from the base URL to a URL, or else the URL.
+    private static func path(of url: String, below service: WebService) -> String {
+        guard var base = (try? service.absoluteURL(""))?.absoluteString else { return url }  // no base URL
+        while base.utf8.last == UInt8(ascii: "/") { base = String(base.dropLast()) }
+        guard url.utf8.starts(with: base.utf8) else { return url }
+        let path = String(decoding: url.utf8.dropFirst(base.utf8.count), as: UTF8.self)
+        let joined = try? service.absoluteURL(path)  // a path that the base changes is not used
+        return joined?.absoluteString == url ? path : url
+    }
+
+    /// Returns the request to send, with the current header fields and options of the service.
+    func request(for service: WebService) -> Request {
+        var request = service.request(Request.Method(rawValue: head.method), path: head.url)
+        var names: Set<Headers.Name> = []
+        for field in head.fields {
+            let name = Headers.Name(field.name)
+            if names.insert(name).inserted {
+                request.headers[name] = field.value
+            } else {
+                request.headers.add(field.value, for: name)
+            }
+        }
+        request.content = body.map { .data($0, contentType: request.headers[.contentType]) } ?? .none
+        return request
+    }
+}
+
+// MARK: - Encoding
+
+extension StoredRequest {
+    private static let mark = Data("webservice-outbox 1 ".utf8)
+    private static let lineFeed = UInt8(ascii: "\n")
+
+    /// The content of the file.
+    func encoded() throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        var content = try encoder.encode(head)  // contains no line feed
+        content.append(Self.lineFeed)
+        if let body { content.append(body) }
+        return Self.mark + Self.checksum(content) + content
+    }
+
+    /// Decodes the content of a file.
+    ///
+    /// - Returns: `nil` if it is damaged or of another version.
+    init?(encoded bytes: Data) {
+        let start = Self.mark.count + 17
+        guard bytes.count > start, bytes.starts(with: Self.mark) else { return nil }
+        let content = bytes.dropFirst(start)
+        guard bytes.dropFirst(Self.mark.count).prefix(17) == Self.checksum(content),
+            let end = content.firstIndex(of: Self.lineFeed),
+            let head = try? JSON.decode(Head.self, from: Data(content[..<end]), using: JSONDecoder())  // damaged
+        else { return nil }
+        self.head = head
+        body = head.hasBody ? Data(content[(end + 1)...]) : nil
+    }
+
+    /// Returns the checksum as 16 hexadecimal digits and a line feed.
+    private static func checksum(_ content: Data) -> Data {
+        Data((content.withUnsafeBytes { XXHash64.hash($0) }.hexadecimal + "\n").utf8)
+    }
+}

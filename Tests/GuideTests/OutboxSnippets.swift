@@ -1,0 +1,44 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceCore
+import WebServiceMocking
+import WebServiceOffline
+
+// Every snippet about outboxes of Cookbook.md and the article of WebServiceOffline, with its expected
+// behavior. `DocumentationTests` verifies that none is missing.
+
+@Suite("Snippets about outboxes", .permit)
+struct OutboxSnippets {
+    private let clock = TestClock()
+    private let folder = TemporaryFolder.forTest().url
+
+    @Test("A change is sent again when there is a connection")
+    func cookbook() async throws {
+        struct Todo: Encodable { var title: String }
+        let mock = MockService(clock: clock)
+        let service = mock.service
+        mock.on(.PUT, "/todos/7", [.error(URLError(.notConnectedToInternet)), .status(204)])
+        let todo = Todo(title: "Tap")
+        let outbox = try service.outbox(in: folder) { failure in
+            failure.kind == .status(404) ? .drop : .keep
+        }
+        var request = service.request(.PUT, path: "/todos/7")
+        request.content = .json(todo)
+        try await outbox.submit(request, entity: "todo/7")
+        await clock.advance(by: .seconds(1))
+        #expect(mock.receivedRequests.map(\.body) == Array(repeating: Data(#"{"title":"Tap"}"#.utf8), count: 2))
+        #expect(await outbox.entries == [])
+    }
+
+    @Test("A request is stored and sent")
+    func overview() async throws {
+        let mock = MockService(clock: clock)
+        let service = mock.service
+        mock.on(.DELETE, "/todos/7", .status(204))
+        let outbox = try service.outbox(in: folder)
+        try await outbox.submit(service.request(.DELETE, path: "/todos/7"), entity: "todo/7")
+        await clock.advance(by: .zero)
+        #expect(mock.receivedRequests.count == 1)
+    }
+}

@@ -1,0 +1,219 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+@testable import WebServiceOffline
+
+@Suite("Processes with an outbox are killed", .permit(minutes: isSoak ? 60 : 2))
+struct OutboxKillTests {
+    private let folder = TemporaryFolder.forTest().url.appendingPathComponent("outbox", isDirectory: true)
+
+    @Test("No request of a killed process is lost, has two effects, or overtakes another", .covers("O-20"))
+    func kills() async throws {
+        let effects = Effects()
+        let server = try MockServer.forTest { try effects.respond(to: $0) }
+        var random = SeededGenerator(seed: 1)
+        var acknowledged: [String] = []
+        for round in 0..<(isSoak ? 1_000 : 25) {
+            let probe = OutboxProbe(folder, server, "a", round, count: 6)
+            acknowledged += try await probe.kill(at: .random(using: &random), effects)
+        }
+        try await drain(server)
+        expect(effects, have: acknowledged)
+    }
+
+    @Test("Two processes with one outbox lose no request when they are killed", .covers("O-20"))
+    func twoProcesses() async throws {
+        let effects = Effects()
+        let server = try MockServer.forTest { try effects.respond(to: $0) }
+        var random = SeededGenerator(seed: 2)
+        var acknowledged: [String] = []
+        for round in 0..<(isSoak ? 500 : 10) {
+            let (first, second) = (
+                OutboxProbe(folder, server, "a", round, count: 6),
+                OutboxProbe(folder, server, "b", round, count: 6)
+            )
+            let instant = Instant.random(using: &random)
+            try second.process.run()
+            async let others = second.lines { $0 == "done" }
+            acknowledged += try await first.kill(at: instant, effects)
+            let survivors = try await others
+            acknowledged += survivors
+            // The other process takes over if the first one has sent.
+            if round % 2 == 0 { await effects.wait(for: survivors) }
+            second.process.send(SIGKILL)
+            second.process.waitUntilExit()
+        }
+        try await drain(server)
+        expect(effects, have: acknowledged)
+    }
+
+    /// Sends the remaining requests.
+    private func drain(_ server: MockServer) async throws {
+        var options = Outbox.Options()
+        options.firstPause = .milliseconds(1)
+        let outbox = try WebService(baseURLString: server.baseURLString).outbox(in: folder, options: options)
+        await eventually { await outbox.entries.isEmpty }
+        #expect(await outbox.damagedFiles == [])
+        await outbox.close()
+    }
+
+    private func expect(_ effects: Effects, have acknowledged: [String]) {
+        let paths = effects.paths
+        #expect(Set(acknowledged).subtracting(paths).sorted() == [])
+        #expect(Set(paths).count == paths.count)
+        // The numbers of an entity are one modulo 3.
+        for entity in Set(paths.map(Effects.entity)) {
+            let numbers = paths.filter { Effects.entity($0) == entity }.map(Effects.order)
+            #expect(numbers == numbers.sorted())
+        }
+        if isSoak {
+            print("\(acknowledged.count) acknowledged, \(paths.count) effects, \(effects.requestCount) requests")
+        }
+    }
+}
+
+/// When a process is killed.
+enum Instant {
+    /// After a number of submissions.
+    case submission(Int)
+    /// During a request: before or after its effect.
+    case request(Int, hasEffect: Bool)
+
+    static func random(using random: inout SeededGenerator) -> Instant {
+        switch Int.random(in: 0..<3, using: &random) {
+        case 0: .submission(Int.random(in: 0...6, using: &random))
+        case 1: .request(Int.random(in: 1...6, using: &random), hasEffect: true)
+        default: .request(Int.random(in: 1...6, using: &random), hasEffect: false)
+        }
+    }
+}
+
+/// The effects of a server that recognizes requests by their key.
+final class Effects: Sendable {
+    private struct State {
+        var keys: Set<String> = []
+        var paths: [String] = []
+        var requestCount = 0
+        var trap: Trap?
+
+        /// What happens at a request.
+        struct Trap {
+            var count: Int
+            var hasEffect: Bool
+            var kill: @Sendable () -> Bool
+        }
+    }
+
+    private let state = Mutex(State())
+
+    /// The paths of the effects, in order.
+    var paths: [String] { state.withLock(\.paths) }
+    var requestCount: Int { state.withLock(\.requestCount) }
+
+    static func entity(_ path: String) -> String {
+        let parts = path.split(separator: "/")
+        return "\(parts[1])/\((Int(parts[3]) ?? 0) % 3)"
+    }
+
+    static func order(_ path: String) -> Int {
+        let parts = path.split(separator: "/")
+        return (Int(parts[2]) ?? 0) * 1_000 + (Int(parts[3]) ?? 0)
+    }
+
+    func set(_ count: Int, hasEffect: Bool, _ kill: @escaping @Sendable () -> Bool) {
+        state.withLock { $0.trap = State.Trap(count: count, hasEffect: hasEffect, kill: kill) }
+    }
+
+    func respond(to request: ReceivedRequest) throws -> MockResponse {
+        guard let key = request.headers["Idempotency-Key"] else { return .status(400) }
+        let (number, trap) = state.withLock { state in
+            state.requestCount += 1
+            state.trap?.count -= 1
+            let isDue = state.trap.map { $0.count <= 0 } ?? false
+            return (state.requestCount, isDue ? state.trap.take() : nil)
+        }
+        if trap?.hasEffect == false { spring(trap) }
+        defer { if trap?.hasEffect == true { spring(trap) } }
+        // Every seventh request fails before its effect, and every eleventh after it.
+        if number % 7 == 0 { return .status(503) }
+        state.withLock { state in
+            if state.keys.insert(key).inserted { state.paths.append(request.path) }
+        }
+        return .status(number % 11 == 0 ? 502 : 201)
+    }
+
+    /// Kills the process, or waits for another request if it has not started: this one was sent by an
+    /// earlier process.
+    private func spring(_ trap: State.Trap?) {
+        guard let trap, !trap.kill() else { return }
+        state.withLock { $0.trap = trap }
+    }
+
+    func wait(for paths: [String]) async {
+        await eventually { Set(paths).isSubset(of: self.paths) }
+    }
+}
+
+/// The program `outbox-probe`, which is in the folder of the test executable.
+struct OutboxProbe {
+    let process: ChildProcess
+    private let name: String
+    private let round: Int
+    private let input = Pipe()
+    private let output = Pipe()
+
+    init(_ folder: URL, _ server: MockServer, _ name: String, _ round: Int, count: Int) {
+        self.name = name
+        self.round = round
+        process = ChildProcess(
+            programPath("outbox-probe"), [folder.path, server.baseURLString, name, "\(round)", "\(count)"],
+            environment: ["SWIFT_BACKTRACE": "enable=no", "HOME": folder.path], input: .pipe(input),
+            output: .pipe(output), errors: .null)
+    }
+
+    /// Runs and kills the process, and returns the paths of the requests that it had submitted.
+    func kill(at instant: Instant, _ effects: Effects) async throws -> [String] {
+        switch instant {
+        case .submission(let count):
+            try process.run()
+            if count == 0 { process.send(SIGKILL) }
+            let paths = try await lines { $0 == "ack \(count - 1)" }
+            process.send(SIGKILL)
+            process.waitUntilExit()
+            return paths
+        case .request(let count, let hasEffect):
+            effects.set(count, hasEffect: hasEffect) { [process] in
+                guard process.isRunning else { return false }
+                process.send(SIGKILL)
+                return true
+            }
+            try process.run()
+            let paths = try await lines { _ in false }
+            process.waitUntilExit()
+            return paths
+        }
+    }
+
+    /// Returns the paths of the requests that the process submits, up to a line or its end.
+    func lines(until isLast: @escaping @Sendable (String) -> Bool) async throws -> [String] {
+        try await blocking { [name, round, output] in
+            var rest = Data()
+            var paths: [String] = []
+            while case let more = output.fileHandleForReading.availableData, !more.isEmpty {
+                rest += more
+                var isComplete = false
+                while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+                    let line = String(decoding: rest[..<end], as: UTF8.self)
+                    rest = Data(rest[(end + 1)...])
+                    if line.hasPrefix("ack ") { paths.append("/effects/\(name)/\(round)/\(line.dropFirst(4))") }
+                    isComplete = isComplete || isLast(line)
+                }
+                if isComplete { break }
+            }
+            return paths
+        }
+    }
+}
