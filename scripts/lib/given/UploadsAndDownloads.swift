@@ -13,3 +13,4 @@ let lines = AsyncStream<Data> { $0.finish() }
 let destination = FileManager.default.temporaryDirectory.appendingPathComponent("brew.iso")
 let menu = FileManager.default.temporaryDirectory.appendingPathComponent("menu.pdf")
 let hash = String(repeating: "0", count: 64)
+let film = FileManager.default.temporaryDirectory.appendingPathComponent("film.mp4")
