@@ -54,7 +54,7 @@ struct ConcurrencyLane: Sendable {
         guard waitingCount < maximumWaiting else { return .full }
         let rank = priority.rank(number + 1)
         let wait = Double(waitingCounts[...Self.level(rank)].reduce(1, +)) * roundTrip / Double(algorithm.limit)
-        guard wait <= Double(patience) else { return .late(UInt64(wait)) }
+        guard wait <= Double(patience) else { return .late(UInt64(min(wait, 1e18))) }
         number += 1
         waitingCounts[Self.level(rank)] += 1
         return .waits(waiting.add(at: rank, request))

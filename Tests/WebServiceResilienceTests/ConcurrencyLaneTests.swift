@@ -23,6 +23,19 @@ struct ConcurrencyLaneTests {
         if case .waits(let token) = entrance { token } else { nil }
     }
 
+    @Test("An extreme round-trip time does not trap", .covers("R-25"))
+    func extremeRoundTrip() {
+        var lane = ConcurrencyLane(FixedLimit(limit: 1))
+        _ = lane.enter(Waiter(0), .normal, maximumWaiting: .max)
+        _ = lane.end(roundTrip: .max, .success, at: 1)
+        for number in 1..<100 { _ = lane.enter(Waiter(number), .normal, maximumWaiting: .max) }
+        guard case .late(let wait) = lane.enter(Waiter(100), .normal, maximumWaiting: .max, patience: 1) else {
+            Issue.record("the request is admitted")
+            return
+        }
+        #expect(wait == 1_000_000_000_000_000_000)
+    }
+
     @Test("The expected wait depends on the limit, the round-trip time and the priority", .covers("R-25"))
     func expectedWait() {
         var lane = ConcurrencyLane(FixedLimit(limit: 2))
