@@ -79,7 +79,8 @@ let cryptoTargets: [Target] =
     ? []
     : [
         .systemLibrary(
-            name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"]), .brew(["openssl"])]),
+            // Without pkgConfig, because the library is loaded and not linked (Libcrypto.swift).
+            name: "CCrypto", providers: [.apt(["libssl-dev"])]),
         .target(
             name: "WebServiceCrypto",
             dependencies: [

@@ -68,7 +68,13 @@ public struct GroupedStorage: ResponseStorage {
                 // Stored now, it could outlast the entry that invalidates it.
                 return try await storage.removeEntry(for: key)
             }
-            if !groups.isEmpty { entry.content = grouping.joined(to: entry.content) }
+            if !groups.isEmpty {
+                entry.content = grouping.joined(to: entry.content)
+                try await storage.store(entry, for: key)
+                // An invalidation may have been stored in the meantime.
+                if try await isInvalidated(grouping, key, after: nil) { try await storage.removeEntry(for: key) }
+                return
+            }
         }
         try await storage.store(entry, for: key)
     }

@@ -80,6 +80,10 @@ extension ResponseCache {
             do {
                 try await storage.store(StorageEntry(.value(variants.data(for: key)), date: date), for: key)
                 count(variants.changes)
+                // An invalidation may have been stored in the meantime.
+                let stored = variants.responses.count
+                await removeInvalidated(from: &variants, of: origin, key)
+                if variants.responses.count < stored { await erase(key) }
             } catch {
                 report(.store, key, error)
                 await erase(key)  // the stored entry is older than the response already delivered

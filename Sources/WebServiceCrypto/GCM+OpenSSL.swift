@@ -11,8 +11,9 @@ extension GCM {
     static func seal(
         _ data: Data, authenticating context: Data, key: Data, nonce: Data?
     ) throws(WebServiceError) -> Data {
-        let nonce = if let nonce { nonce } else { try randomNonce() }
-        let cipher = try CipherContext(key: key, nonce: nonce, isSealing: true)
+        let library = try Libcrypto.loaded()
+        let nonce = if let nonce { nonce } else { try randomNonce(library) }
+        let cipher = try CipherContext(library, key: key, nonce: nonce, isSealing: true)
         try cipher.authenticate(context)
         var sealed = Data(count: nonceCount + data.count + tagCount)
         sealed.replaceSubrange(..<nonceCount, with: nonce)
@@ -25,7 +26,8 @@ extension GCM {
     /// - Returns: `nil` if the data is not authentic.
     static func open(_ sealed: Data, authenticating context: Data, key: Data) throws(WebServiceError) -> Data? {
         guard sealed.count >= nonceCount + tagCount else { return nil }
-        let cipher = try CipherContext(key: key, nonce: sealed.prefix(nonceCount), isSealing: false)
+        let cipher = try CipherContext(
+            try Libcrypto.loaded(), key: key, nonce: sealed.prefix(nonceCount), isSealing: false)
         try cipher.authenticate(context)
         let ciphertext = sealed.dropFirst(nonceCount).dropLast(tagCount)
         var data = Data(count: ciphertext.count)
@@ -34,12 +36,12 @@ extension GCM {
         return try cipher.finish() ? data : nil
     }
 
-    private static func randomNonce() throws(WebServiceError) -> Data {
+    private static func randomNonce(_ library: Libcrypto) throws(WebServiceError) -> Data {
         var nonce = Data(count: nonceCount)
         let status = nonce.withUnsafeMutableBytes {
-            RAND_bytes($0.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32($0.count))
+            library.randomize($0.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32($0.count))
         }
-        guard status == 1 else { throw CipherContext.failure("RAND_bytes") }
+        guard status == 1 else { throw library.failure("RAND_bytes") }
         return nonce
     }
 }
@@ -49,24 +51,26 @@ private final class CipherContext {
     /// The maximum number of bytes per call, because libcrypto counts them as `int`.
     private static let mostBytes = 1 << 30
 
+    private let library: Libcrypto
     private let context: OpaquePointer
     private let isSealing: Bool
 
-    init(key: Data, nonce: Data, isSealing: Bool) throws(WebServiceError) {
-        guard let context = EVP_CIPHER_CTX_new() else { throw Self.failure("EVP_CIPHER_CTX_new") }
+    init(_ library: Libcrypto, key: Data, nonce: Data, isSealing: Bool) throws(WebServiceError) {
+        guard let context = library.makeContext() else { throw library.failure("EVP_CIPHER_CTX_new") }
+        self.library = library
         self.context = context
         self.isSealing = isSealing
         let (key, nonce) = (Array(key), Array(nonce))  // 12 bytes are the default of the cipher
-        guard EVP_CipherInit_ex(context, EVP_aes_256_gcm(), nil, key, nonce, isSealing ? 1 : 0) == 1 else {
-            throw Self.failure("EVP_CipherInit_ex")
+        guard library.begin(context, library.aes256GCM(), nil, key, nonce, isSealing ? 1 : 0) == 1 else {
+            throw library.failure("EVP_CipherInit_ex")
         }
     }
 
-    deinit { EVP_CIPHER_CTX_free(context) }
+    deinit { library.releaseContext(context) }
 
     /// Authenticates data that is not encrypted.
     func authenticate(_ data: Data) throws(WebServiceError) {
-        guard update(data, to: { _ in nil }) else { throw Self.failure("EVP_CipherUpdate") }
+        guard update(data, to: { _ in nil }) else { throw library.failure("EVP_CipherUpdate") }
     }
 
     /// Encrypts or decrypts data.
@@ -74,7 +78,7 @@ private final class CipherContext {
         let isDone = output.withUnsafeMutableBytes { output in
             update(data) { output.baseAddress?.advanced(by: start + $0) }
         }
-        guard isDone else { throw Self.failure("EVP_CipherUpdate") }
+        guard isDone else { throw library.failure("EVP_CipherUpdate") }
     }
 
     /// - Parameter target: Returns the place for the output at an offset; `nil` for no output.
@@ -84,7 +88,7 @@ private final class CipherContext {
             while offset < data.count {
                 let part = UnsafeRawBufferPointer(rebasing: data[offset...].prefix(Self.mostBytes))
                 var count: Int32 = 0
-                let status = EVP_CipherUpdate(
+                let status = library.update(
                     context, target(offset)?.assumingMemoryBound(to: UInt8.self), &count,
                     part.baseAddress?.assumingMemoryBound(to: UInt8.self), Int32(part.count))
                 guard status == 1, Int(count) == part.count else { return false }
@@ -96,36 +100,28 @@ private final class CipherContext {
 
     func setTag(_ tag: Data) throws(WebServiceError) {
         var tag = Array(tag)
-        guard EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_SET_TAG, Int32(tag.count), &tag) == 1 else {
-            throw Self.failure("EVP_CTRL_AEAD_SET_TAG")
+        guard library.control(context, EVP_CTRL_AEAD_SET_TAG, Int32(tag.count), &tag) == 1 else {
+            throw library.failure("EVP_CTRL_AEAD_SET_TAG")
         }
     }
 
     func copyTag(into output: inout Data, at start: Int, count: Int) throws(WebServiceError) {
         let status = output.withUnsafeMutableBytes {
-            EVP_CIPHER_CTX_ctrl(
+            library.control(
                 context, EVP_CTRL_AEAD_GET_TAG, Int32(count), $0.baseAddress?.advanced(by: start))
         }
-        guard status == 1 else { throw Self.failure("EVP_CTRL_AEAD_GET_TAG") }
+        guard status == 1 else { throw library.failure("EVP_CTRL_AEAD_GET_TAG") }
     }
 
     /// - Returns: `false` if decrypted data is not authentic.
     func finish() throws(WebServiceError) -> Bool {
         var (rest, count) = ([UInt8](repeating: 0, count: 16), 0 as Int32)
-        guard EVP_CipherFinal_ex(context, &rest, &count) == 1 else {
-            guard !isSealing else { throw Self.failure("EVP_CipherFinal_ex") }
-            ERR_clear_error()
+        guard library.finish(context, &rest, &count) == 1 else {
+            guard !isSealing else { throw library.failure("EVP_CipherFinal_ex") }
+            library.clearErrors()
             return false
         }
         return true
-    }
-
-    static func failure(_ function: String) -> WebServiceError {
-        var name = [CChar](repeating: 0, count: 256)
-        ERR_error_string_n(ERR_get_error(), &name, name.count)
-        ERR_clear_error()
-        let text = name.withUnsafeBytes { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        return WebServiceError(.storage, "libcrypto failed in \(function): \(text)")
     }
 }
 #endif

@@ -34,7 +34,8 @@ extension Outbox {
                     if let update = try readEntry(name) { updates.append(update) }
                 }
             }
-            updates += removeVanished(names)
+            // A submission does not look at the other entries.
+            if name == nil { updates += removeVanished(names) }
             if takesLock { state.withLock { $0.becomeSender() } }
         } catch {
             // The next look continues with the first entry that could not be read.
@@ -69,7 +70,7 @@ extension Outbox {
             let vanished = state.items.values.filter { !present.contains($0.name) && !state.isBusy($0.lane) }
             return vanished.compactMap { item in
                 guard var entry = state.remove(item.entry.id)?.entry else { return nil }
-                entry.state = .removed
+                entry.state = item.outcome ?? .removed
                 return .entry(entry)
             }
         }

@@ -18,13 +18,13 @@ extension Outbox {
                     isReleased = true
                     return state.release(item.lane)
                 }
-                state.change(item.entry.id) {
-                    $0.task = Task(executorPreference: clock.executor) { [self] in
-                        await send(item)
-                        self.state.withLock { $0.release(item.lane) }
-                        sendNext()
-                    }
+                let task = Task(executorPreference: clock.executor) { [self] in
+                    await send(item)
+                    self.state.withLock { $0.release(item.lane) }
+                    sendNext()
                 }
+                state.tasks[item.lane] = task
+                state.change(item.entry.id) { $0.task = task }
             }
         }
         if isReleased { sendNext() }
@@ -32,7 +32,7 @@ extension Outbox {
 
     private func send(_ item: OutboxState.Item) async {
         let id = item.entry.id
-        if item.hasSucceeded { return await remove(id, as: .sent) }
+        if let outcome = item.outcome { return await remove(id, as: outcome) }
         let content: OutboxFolder.Content
         do {
             content = try await onQueue("") { [self] in try folder.content(of: item.name) }
@@ -63,7 +63,6 @@ extension Outbox {
     ) async {
         let id = item.entry.id
         guard let kind = Failure.Kind(of: result) else {
-            state.withLock { _ = $0.change(id) { $0.hasSucceeded = true } }
             return await remove(id, as: .sent)
         }
         let isCounted = !kind.isUnconnected
@@ -77,7 +76,9 @@ extension Outbox {
         let isExhausted = options.maximumAttempts.map { isCounted && entry.attempts >= $0 } ?? false
         if kind.isTransient, !isExhausted {
             let requested = (try? result.get())?.header(.retryAfter)  // an error has no header fields
-            return pause(id, after: requested.flatMap { RetryAfter($0, now: clock.date) }?.delay)
+            // Without a minimum, a server could cause an endless loop.
+            let delay = requested.flatMap { RetryAfter($0, now: clock.date) }?.delay
+            return pause(id, after: delay.map { max($0, pause(1, clock.random())) })
         }
         let (response, error): (Response?, (any Error)?) =
             switch result {
@@ -85,10 +86,19 @@ extension Outbox {
             case .failure(let error): (nil, error)
             }
         let failure = Failure(entry: entry, request: request, response: response, error: error, kind: kind)
-        switch await decide(failure) {
+        // A decision may take long, and is not a request in flight.
+        state.withLock { $0.decisions += 1 }
+        sendNext()
+        let decision = await decide(failure)
+        state.withLock { $0.decisions -= 1 }
+        switch decision {
         case .drop: await remove(id, as: .removed)
         case .keep: block(id)
-        case .replace(let replacement): await replace(item, with: replacement)
+        case .replace(var replacement):
+            // The key of the request that failed belongs to that request.
+            let key = StoredRequest.keyName
+            if replacement.headers[key] == request.headers[key] { replacement.headers[key] = nil }
+            await replace(item, with: replacement)
         }
     }
 
@@ -105,7 +115,8 @@ extension Outbox {
             let stored = try StoredRequest(
                 request, id: id, entity: item.entry.entity, date: item.entry.date, service, options)
             try await onQueue("the entry could not be replaced") { [self] in
-                guard state.withLock({ $0.items[id] }) != nil else { return }  // removed in the meantime
+                // The entry may have been removed in the meantime, also by another process.
+                guard state.withLock({ $0.items[id] }) != nil, try folder.contains(item.name) else { return }
                 try folder.replace(item.name, with: stored)
             }
         } catch {
@@ -116,6 +127,7 @@ extension Outbox {
 
     /// Removes an entry and its file. If the file cannot be removed, this is tried again later.
     private func remove(_ id: UUID, as last: Entry.State) async {
+        state.withLock { _ = $0.change(id) { $0.outcome = last } }
         do {
             try await onQueue("the entry could not be removed") { [self] in
                 guard let item = state.withLock({ $0.items[id] }) else { return }

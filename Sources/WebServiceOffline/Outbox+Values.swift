@@ -104,7 +104,7 @@ extension Outbox.Entry {
         case blocked
         /// The request has succeeded, and its entry was removed.
         case sent
-        /// The entry was removed without success.
+        /// The entry was removed without success, or by another process, with or without success.
         case removed
     }
 }

@@ -46,7 +46,8 @@ public final class Outbox: Sendable {
     /// Stores a request and returns its identifier. It is sent in the background.
     ///
     /// When the method returns, the file and its name are on the disk (`fsync`). If it throws, the
-    /// request is not sent. A call that has begun is completed even if its task is cancelled.
+    /// request is not sent, unless the folder could be neither flushed nor changed. A call that has
+    /// begun is completed even if its task is cancelled.
     ///
     /// Method, URL, header fields and body are stored. The URL is stored relative to the base URL
     /// if it is below it. The service's header fields, options and interceptors are those of the
@@ -155,11 +156,12 @@ public final class Outbox: Sendable {
 
     /// Cancels the requests in flight, and lets another process send. The entries remain.
     ///
-    /// When the method returns, nothing is in flight. A decision in progress is waited for.
+    /// When the method returns, nothing is in flight. A decision in progress is waited for, so do
+    /// not await this method in `onFailure`.
     public func close() async {
         let (tasks, observers) = state.withLock { state in
             defer { state.close() }
-            return (state.items.values.compactMap(\.task), Array(state.observers.values))
+            return (Array(state.tasks.values), Array(state.observers.values))
         }
         for task in tasks { task.cancel() }
         for task in tasks { await task.value }

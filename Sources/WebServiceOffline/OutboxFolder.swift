@@ -109,11 +109,14 @@ final class OutboxFolder: Sendable {
         return name
     }
 
+    /// Returns whether the file of an entry exists.
+    func contains(_ name: String) throws(SystemFailure) -> Bool { try folder.status(of: name) != nil }
+
     /// Replaces an entry durably.
     func replace(_ name: String, with request: StoredRequest) throws {
         let bytes = try request.encoded()
         try folder.replace(
-            name, with: bytes, through: "\(UUID().uuidString.lowercased()).temporary", date: request.head.date,
+            name, with: bytes, through: "\(UUID().uuidString.lowercased()).temporary", date: Date(),
             synchronize: true)
         try folder.synchronize()
     }
@@ -126,7 +129,7 @@ final class OutboxFolder: Sendable {
 
     /// Reads an entry.
     ///
-    /// - Throws: `SystemFailure` if the process lacks descriptors or memory.
+    /// - Throws: `SystemFailure` if the file cannot be read now.
     func content(of name: String) throws(SystemFailure) -> Content {
         do throws(SystemFailure) {
             guard let (bytes, _) = try folder.content(of: name) else {
@@ -136,7 +139,8 @@ final class OutboxFolder: Sendable {
             else { return .damaged }
             return .request(request)
         } catch {
-            guard ![EMFILE, ENFILE, ENOMEM].contains(error.number) else { throw error }
+            // A link, or a file that is longer than the memory. Any other failure may be temporary.
+            guard error.number == ELOOP || error.call == "malloc" else { throw error }
             return .damaged
         }
     }

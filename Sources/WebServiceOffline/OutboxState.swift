@@ -20,9 +20,8 @@ struct OutboxState {
         /// Identifies the current attempt or pause.
         var turn = 0
         var isQueued = false
-        /// A Boolean value that indicates whether the request has succeeded, and only its file
-        /// remains to be removed.
-        var hasSucceeded = false
+        /// The last state, if only the file remains to be removed.
+        var outcome: Outbox.Entry.State?
         var task: Task<Void, Never>?
 
         var lane: Lane { entry.entity.map(Lane.entity) ?? .entry(entry.id) }
@@ -38,8 +37,12 @@ struct OutboxState {
     var observers: [UUID: AsyncStream<Outbox.Update>.Continuation] = [:]
 
     private var lanes: [Lane: [UUID]] = [:]
-    /// The lanes with a request in flight.
+    /// The lanes with a request in flight, or with a decision in progress.
     private var busy: Set<Lane> = []
+    /// The tasks of these lanes, including those of removed entries.
+    var tasks: [Lane: Task<Void, Never>] = [:]
+    /// The number of decisions in progress.
+    var decisions = 0
     private var ready = Queue<UUID>()
 
     /// Adds an entry in the order of the file names.
@@ -88,7 +91,7 @@ struct OutboxState {
     /// Returns the entries to send now. Their lanes are busy until ``release(_:)``.
     mutating func start(limit: Int) -> [Item] {
         var started: [Item] = []
-        while !isClosed, busy.count < max(limit, 1), let id = ready.popFirst() {
+        while !isClosed, busy.count - decisions < max(limit, 1), let id = ready.popFirst() {
             guard var item = items[id] else { continue }
             item.isQueued = false
             let isFirst = lanes[item.lane]?.first == id && !busy.contains(item.lane)
@@ -105,6 +108,7 @@ struct OutboxState {
 
     mutating func release(_ lane: Lane) {
         busy.remove(lane)
+        tasks[lane] = nil
         offer(lane)
     }
 

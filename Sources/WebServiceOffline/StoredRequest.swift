@@ -47,9 +47,15 @@ struct StoredRequest: Sendable {
                 "a body of \(encoded.bodyCount) bytes exceeds the maximum of the outbox; increase maximumBodyBytes",
                 request: request)
         }
-        let inherited = Set(service.headers.fields)
+        // If one value of a field is not that of the service, all values are stored.
+        let inherited = Set(service.headers.fields.map { Headers.Name($0.name) })
+        let own = Set(
+            encoded.headers.fields.map { Headers.Name($0.name) }.filter { name in
+                !inherited.contains(name)
+                    || encoded.headers.values(for: name) != service.headers.values(for: name).map(\.trimmed)
+            })
         var fields: [Field] = []
-        for field in encoded.headers where !inherited.contains(field) {
+        for field in encoded.headers where own.contains(Headers.Name(field.name)) {
             let name = Headers.Name(field.name)
             guard
                 name == Self.keyName || options.storedFields.contains(name) || !Secrets.mayBeNamed(by: field.name)
@@ -72,7 +78,7 @@ struct StoredRequest: Sendable {
         body = encoded.body
     }
 
-    private static let keyName: Headers.Name = "Idempotency-Key"
+    static let keyName: Headers.Name = "Idempotency-Key"
 
     /// Returns the path that leads from the base URL to a URL, or else the URL.
     private static func path(of url: String, below service: WebService) -> String {
@@ -99,6 +105,11 @@ struct StoredRequest: Sendable {
         request.content = body.map { .data($0, contentType: request.headers[.contentType]) } ?? .none
         return request
     }
+}
+
+extension String {
+    /// The value of a header field as it is sent.
+    fileprivate var trimmed: String { String(Substring(ASCII.trimmed(utf8))) }
 }
 
 // MARK: - Encoding

@@ -108,7 +108,8 @@ public final class EndpointGroup: Interceptor {
     /// available, so that the result has no effect.
     private func select(_ next: Next) -> (index: Int, version: Int?) {
         let now = next.clock.now
-        let used = next.withValue(of: self, Set<Int>()) { $0 }
+        let record = next.withValue(of: self, UsedEndpoints()) { $0 }
+        let used = record.indices.withLock { $0 }
         let unused = origins.indices.filter { !used.contains($0) }
         let candidates = order(of: unused, next.clock) + order(of: origins.indices.filter(used.contains), next.clock)
         let choice = circuits.withLock { circuits -> (Int, Int?) in
@@ -117,7 +118,7 @@ public final class EndpointGroup: Interceptor {
             }
             return (candidates.first ?? 0, nil)
         }
-        next.withValue(of: self, used) { used in
+        record.indices.withLock { used in
             if used.count == origins.count { used = [] }
             used.insert(choice.0)
         }
@@ -148,6 +149,11 @@ public final class EndpointGroup: Interceptor {
             ".endpoints()", before: (ConcurrencyLimiter.self, ".concurrencyLimit()"), because: keys, request)
         try next.require(".endpoints()", before: (RateLimiter.self, ".rateLimit()"), because: keys, request)
     }
+}
+
+/// The endpoints that an exchange has used, including those of its second request.
+private final class UsedEndpoints: Sendable {
+    let indices = Mutex<Set<Int>>([])
 }
 
 extension URL {

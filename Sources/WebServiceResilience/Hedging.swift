@@ -115,11 +115,11 @@ public final class Hedging: Interceptor {
         // Not a callback of the clock, because the request needs the task-local values.
         let second = Task(executorPreference: clock.executor) { [isFailure, budget] in
             do { try await clock.sleep(for: delay) } catch { return }
-            guard race.isUndecided else { return }
-            guard budget.takeRetry() else {
-                return next.record(.hedging, "no second request: the budget is exhausted")
-            }
             guard race.beginSecond() else { return }
+            guard budget.takeRetry() else {
+                next.record(.hedging, "no second request: the budget is exhausted")
+                return race.end(.second, .failure(CancellationError()), isFailure: true)
+            }
             next.record(.hedging, "second request, because the first one took longer than \(delay)")
             let result = await Result { try await other.response(to: request) }
             race.end(.second, result, isFailure: isFailure(result))
@@ -174,6 +174,7 @@ public final class Hedging: Interceptor {
 extension Request {
     fileprivate var mayBeHedged: Bool {
         method.isIdempotent && content.isReplayable && template?.httpBodyStream == nil && !options[UpgradeTag.self]
+            && !uploadsPart
     }
 }
 
@@ -198,8 +199,6 @@ private final class Race: Sendable {
     /// The request whose result counts, and the result.
     let winner = Once<(Entrant, Result<Response, any Error>)>()
     private let state = Mutex(State())
-
-    var isUndecided: Bool { state.withLock { !$0.isDecided } }
 
     /// - Returns: Whether the second request must be sent.
     func beginSecond() -> Bool {

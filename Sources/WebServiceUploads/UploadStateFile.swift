@@ -46,10 +46,12 @@ final class UploadStateFile: Sendable {
             throw WebServiceError(.upload, "the folder for the state must be a file URL; use URL(fileURLWithPath:)")
         }
         path = (other ?? own).absoluteURL.path
-        // In a folder of the caller, the states of files from several folders meet.
-        let key = Data((request + (other == nil ? "" : "\n" + file.path)).utf8)
+        // In a folder of the caller, the states of files from several folders meet. A long name is
+        // not part of that of the state.
+        let isLong = file.lastPathComponent.utf8.count > Self.maximumNameLength
+        let key = Data((request + (other == nil && !isLong ? "" : "\n" + file.path)).utf8)
         let hash = String(key.withUnsafeBytes { XXHash64.hash($0) }, radix: 16)
-        let stem = file.lastPathComponent.utf8.count > Self.maximumNameLength ? "" : file.lastPathComponent + "."
+        let stem = isLong ? "" : file.lastPathComponent + "."
         name = ".\(stem)\(hash).webservice-upload"
         do {
             guard let folder = try Folder(path, followsLink: true) else {

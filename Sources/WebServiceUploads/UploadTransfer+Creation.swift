@@ -31,14 +31,17 @@ extension UploadTransfer {
         }
         let isComplete = response.headers.uploadComplete
         let final = response.head?.values(for: .location) ?? []
-        if isComplete ?? isLast || isLast && interim == nil && final.isEmpty { return .complete(response) }
+        if isComplete == true, !isLast { throw earlyCompletion(response) }
+        if isComplete ?? isLast { return .complete(response) }
         try note(response.headers)
         let location = try final.isEmpty ? nil : location(final, from: response.head?.url ?? url)
         guard let created = location ?? interim, interim ?? created == created else {
             throw violation("the server returned no URL of the upload, or two different ones", response)
         }
         if created != interim { try self.created(created) }
-        try accept(offset(in: response.headers) ?? range.upperBound, response)
+        let new = offset(in: response.headers) ?? range.upperBound
+        guard new <= range.upperBound else { throw wrongOffset(response) }
+        try accept(new, response)
         stalls.add(acknowledged, isWhole: true, now: work.clock.now)
         if isLast { offset = nil }
         meter.begin(acknowledged)

@@ -78,8 +78,8 @@ struct UploadTransfer {
         /// The file is sent in pieces, the first of them in the request that creates the upload.
         case firstPieceAtCreation
 
-        /// A Boolean value that indicates whether the request that creates the upload does not
-        /// contain the whole file, so that it may be repeated.
+        /// A Boolean value that indicates whether the file is sent in pieces. The first piece may be
+        /// the whole file.
         var isPartial: Bool { self != .ordinary }
     }
 
@@ -114,8 +114,10 @@ struct UploadTransfer {
             if isOver.isSet { try file.remove() }
             stalls.add(acknowledged, isWhole: false, now: work.clock.now)
             // Without an upload on the server, a request for the whole file may have had an effect.
-            let isIdempotent = state.location != nil || capabilities?.isPartial == true
-            guard !isOver.isSet,
+            let isWhole = try capabilities == .firstPieceAtCreation && pieceSize() >= source.length
+            let isIdempotent = state.location != nil || capabilities?.isPartial == true && !isWhole
+            // Such an upload of tus is created with POST, regardless of the method of the task.
+            guard !isOver.isSet, isIdempotent || !isWhole || `protocol` == .draft,
                 let pause = work.pauseToContinue(
                     after: error, attempt: stalls.attempt, spent: stalls.spent(work.clock.now),
                     isIdempotent: isIdempotent)
@@ -168,17 +170,14 @@ struct UploadTransfer {
         case .tus: return offset == source.length
         case .draft:
             guard response.headers.uploadComplete == true else { return false }
-            guard offset == source.length else {
-                _ = isOver.set()
-                throw violation("the server completed the upload before it had the whole file", response)
-            }
+            guard offset == source.length else { throw earlyCompletion(response) }
             return true
         }
     }
 
     /// Appends the next piece.
     private mutating func append(_ location: String, _ offset: Int64) async throws -> Step {
-        let range = offset..<min(source.length, offset + (try pieceSize()))
+        let range = offset..<(offset + min(source.length - offset, try pieceSize()))
         let request = try await appending(range, at: location)
         meter.begin(offset)
         let response = try await work.send(
@@ -216,22 +215,34 @@ struct UploadTransfer {
         let found = offset(in: response.headers)
         switch `protocol` {
         case .draft:
-            if response.headers.uploadComplete == true { return .complete(response) }
             // A response without the field does not complete the upload, even after the last piece.
             let isLast = range.upperBound == source.length
+            if response.headers.uploadComplete == true {
+                guard isLast else { throw earlyCompletion(response) }
+                return .complete(response)
+            }
             let new = found ?? range.upperBound
+            guard new <= range.upperBound else { throw wrongOffset(response) }
             try accept(new, response)
             if isLast, new == source.length { offset = nil }
             try stall(isWhole: new >= range.upperBound && !(isLast && range.isEmpty), response)
         case .tus:
-            guard let new = found, new <= range.upperBound else {
-                throw violation("the server returned a wrong offset after a piece", response)
-            }
+            guard let new = found, new <= range.upperBound else { throw wrongOffset(response) }
             try accept(new, response)
             if new == source.length { return .complete(response) }
             try stall(isWhole: new == range.upperBound, response)
         }
         return .incomplete
+    }
+
+    /// Ends the upload, because the server cannot have the whole file.
+    func earlyCompletion(_ response: Response) -> WebServiceError {
+        _ = isOver.set()
+        return violation("the server completed the upload before it had the whole file", response)
+    }
+
+    func wrongOffset(_ response: Response) -> WebServiceError {
+        violation("the server returned a wrong offset after a piece", response)
     }
 
     // MARK: State
@@ -310,6 +321,8 @@ struct UploadTransfer {
         else { throw WebServiceError.unacceptable(response, work.request) }
         work.record(.retry, "the server rejected \(sent) bytes, so at most \(next) are sent")
         reducedPiece = next
+        // A server could otherwise reduce the pieces by one byte each time.
+        if next > sent / 2 { try stall(isWhole: false, response) }
     }
 
     // MARK: The end

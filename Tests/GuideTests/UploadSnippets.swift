@@ -5,7 +5,8 @@ import WebServiceCore
 import WebServiceMocking
 import WebServiceUploads
 
-// Every snippet about uploads that resume of Cookbook.md and the article of WebServiceUploads, with
+// Every snippet about uploads that resume of the Guide, the Cookbook and the article of
+// WebServiceUploads, with
 // its expected behavior. `DocumentationTests` verifies that none is missing.
 
 @Suite("Snippets about uploads that resume", .permit)
@@ -32,6 +33,16 @@ struct UploadSnippets {
         let file = try await service.PUT("/files/1").setBody(file: video).upload(resuming: .draft).value
         print("\(file.byteCount) bytes, \(file.resumedFrom) of them from an earlier upload")
         #expect(file.byteCount == 3)
+    }
+
+    @Test("A film is uploaded")
+    func film() async throws {
+        let film = try folder.file("film.mp4", Data("ale".utf8))
+        mock.on(.PUT, "/films/1", .status(204))
+        mock.on(.OPTIONS, "/films/1", .status(405))
+        let uploaded = try await service.PUT("/films/1").setBody(file: film).upload(resuming: .tus).value
+        print("\(uploaded.byteCount) bytes, \(uploaded.resumedFrom) of them from an earlier upload")
+        #expect(uploaded.byteCount == 3)
     }
 
     @Test("The progress is shown")

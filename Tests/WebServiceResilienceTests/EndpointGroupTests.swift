@@ -155,6 +155,17 @@ struct EndpointGroupTests {
         #expect(hosts == ["a.test", "b.test"])
     }
 
+    @Test("A retry after a hedged request is sent to an endpoint that neither has used", .covers("R-20"))
+    func hedgedRetry() async {
+        mock.on(.any) { request in
+            let host = request.url?.host
+            return host == "c.test" ? .text("c") : MockResponse(statusCode: 503).after(.milliseconds(100))
+        }
+        service.interceptors = [RetryPolicy(), .hedging(after: .fixed(.milliseconds(50))), .endpoints(Self.origins)]
+        await send()
+        #expect(hosts == ["a.test", "b.test", "c.test"])
+    }
+
     @Test("The same seed gives the same endpoints 1,000 times", .covers("R-22"))
     func determinism() async {
         var sequences: Set<[String]> = []

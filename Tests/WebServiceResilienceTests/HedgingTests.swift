@@ -294,6 +294,40 @@ struct HedgingTests {
         #expect(task.timeline.events.filter { $0.kind == .body }.count == 1)
     }
 
+    @Test("The end of the body that is not used has no effect on the stream", .covers("R-18"))
+    func discardedStream() async throws {
+        var first = Self.pieces("first", 60)
+        first.statusCode = 203
+        mock.on(.GET, "/", [first, Self.pieces("second", 50)])
+        service.interceptors = [
+            .hedging(after: .fixed(.milliseconds(50)), isFailure: { (try? $0.get())?.status == 203 })
+        ]
+        let task = service.GET("/").stream().resume()
+        await clock.advance(by: .milliseconds(120))
+        #expect(service.exchanges.count == 1)
+        let body = try await task.value.body
+        await clock.advance(by: .seconds(5))
+        #expect(try await body.collect(upTo: 100) == Data("second 1, second 2".utf8))
+        await eventually { service.exchanges.isEmpty }
+        #expect(task.timeline.events.filter { $0.kind == .body }.map(\.detail) == ["18 bytes"])
+    }
+
+    @Test("An interceptor that sends a hedged stream twice does not end the process", .covers("R-18"))
+    func repeatedStream() async throws {
+        mock.on(.GET, "/", [Self.text("first", 1_000), Self.text("pending", 1, status: 202), Self.text("second", 1)])
+        service.interceptors = [
+            .hedging(after: .fixed(.milliseconds(50))),
+            .closure { request, next in
+                let response = try await next(request)
+                return response.status == 202 ? try await next(request) : response
+            },
+        ]
+        let task = service.GET("/").stream().resume()
+        await clock.advance(by: .seconds(5))
+        #expect(try await task.value.body.collect(upTo: 100) == Data("second".utf8))
+        #expect(mock.receivedRequests.count == 3)
+    }
+
     @Test("Cancelling the requests of a service ends the adopted body of a stream", .covers("R-18"))
     func cancelledStream() async throws {
         mock.on(.GET, "/", [Self.pieces("first", 1_000), Self.pieces("second", 10)])

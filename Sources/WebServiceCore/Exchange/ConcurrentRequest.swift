@@ -38,9 +38,7 @@ package struct ConcurrentRequest: Sendable {
     /// - Returns: `false` without an effect if the exchange has already ended.
     private func end(_ result: Result<Response, any Error>) -> Bool {
         guard next.context.end(result) else { return false }
-        var record = next.context.record
-        record.events.removeAll { $0.kind == .body }
-        parent.add(record)
+        parent.add(next.context.record, without: .body)
         return true
     }
 
@@ -68,15 +66,18 @@ extension ExchangeContext {
         other.forwardProgress { [self] in report($0) }
         let (body, metrics, receiver) = other.state.withLock { state in
             state.bodyOwner = self
-            let body = state.record.events.first { $0.kind == .body }
+            let body = state.stream == nil ? nil : state.record.events.last { $0.kind == .body }
             return (body, state.record.metrics.transport, state.stream)
         }
-        let delivers = state.withLock { state in
+        let (delivers, replaced) = state.withLock { state in
+            let replaced = [state.stream].compactMap(\.self) + state.receivers
             state.stream = receiver
-            return state.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
+            return (state.endOpenAttempt(.failure(URLError(.cancelled)), at: now), replaced)
         }
+        for receiver in replaced { receiver.discard() }
         if delivers { deliver() }
-        if let progress { report(progress) }
+        // That of a body in transfer is reported as it continues.
+        if receiver == nil || body != nil, let progress { report(progress) }
         receiver?.moveBody(to: self)
         if let body { endBody(body, metrics) }
     }

@@ -80,12 +80,14 @@ extension ExchangeContext {
         _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, _ receiver: ResponseReceiver
     ) {
         let now = clock.now
+        // A cancelled request may have been replaced by another one.
+        let isDiscarded = Task.isCancelled
+        if isDiscarded { receiver.discard() }
         let delivers = state.withLock { state in
             state.receivers.removeAll { $0 === receiver }
-            // A cancelled request may have been replaced by another one.
-            if case .success(let response) = result, response.isStreamed, !Task.isCancelled { state.stream = receiver }
+            if case .success(let response) = result, response.isStreamed, !isDiscarded { state.stream = receiver }
             let isOpen = state.record.attemptIsOpen
-            state.record.end(result, metrics, at: now)
+            if isOpen { state.record.end(result, metrics, at: now) }
             return isOpen && state.reportEnd(result, at: now)
         }
         if delivers { deliver() }
@@ -175,8 +177,10 @@ extension ExchangeContext {
     }
 
     /// Adds the records of another task that sent some of the requests of this one.
-    func add(_ other: ExchangeLog.Record) {
-        let entries = other.entries
+    ///
+    /// - Parameter kind: The kind of the events that are not added; `nil` for none.
+    func add(_ other: ExchangeLog.Record, without kind: Timeline.Kind? = nil) {
+        let entries = other.entries.filter { $0.kind != kind }
         state.withLock { state in
             state.record.attempts += other.attempts
             state.record.sent = other.sent ?? state.record.sent

@@ -87,7 +87,7 @@ extension ResponseReceiver {
     func endStream(_ end: Result<Headers, any Error>, isInterrupted: Bool = false, discardsBytes: Bool = false) {
         let (reader, task, alarm, owner) = state.withLock {
             state -> (Reader?, (any DataTask)?, Alarm?, ExchangeContext?) in
-            let owner = state.stream?.owner
+            let owner = state.isDiscarded ? nil : state.stream?.owner ?? context
             guard state.stream?.end == nil else { return (nil, nil, nil, owner) }
             state.stream?.end = end
             if discardsBytes { state.body.clear() }
@@ -97,8 +97,11 @@ extension ResponseReceiver {
         if isInterrupted { task?.cancel() }
         withExtendedLifetime(task) {}
         reader?.resume(returning: .again)
-        if let context = owner ?? context { context.service.end(context.workID) }
+        if let owner { owner.service.end(owner.workID) }
     }
+
+    /// Ends the connection between the response and the exchange, which uses another response.
+    func discard() { state.withLock { $0.isDiscarded = true } }
 
     /// Makes the body that of another exchange of the service.
     func moveBody(to owner: ExchangeContext) {

@@ -58,6 +58,9 @@ package final class ResponseReceiver: BodyReceiver {
         private var rate = TransferRate()
         /// The state of a streamed body, once its head is accepted.
         var stream: StreamState?
+        /// A Boolean value that indicates whether the exchange uses another response, so that the
+        /// end of this one is not reported.
+        var isDiscarded = false
 
         init(progress: TransferProgress) { self.progress = progress }
 
@@ -331,14 +334,15 @@ package final class ResponseReceiver: BodyReceiver {
         case settled(Waiter?, (any DataTask)?)
         /// A reply of which the delegate or the observers are notified first.
         case settle(Reply, body: Data)
-        case endStream(start: UInt64, byteCount: Int64)
+        case endStream(start: UInt64, byteCount: Int64, isReported: Bool)
     }
 
     package func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
         let result = result.mapError { error -> any Error in URLError(transport: error) ?? error }
         let step = state.withLock { state -> Step in
             if let stream = state.stream {
-                return .endStream(start: stream.start, byteCount: state.progress.bytesReceived)
+                return .endStream(
+                    start: stream.start, byteCount: state.progress.bytesReceived, isReported: !state.isDiscarded)
             }
             if case .success = result, let decoder = state.decoder.take() { return .finish(decoder) }
             let body = state.body.take()
@@ -371,8 +375,8 @@ package final class ResponseReceiver: BodyReceiver {
         case .settle(let reply, let body):
             if case .failure = reply.result, !body.isEmpty, options.isObserved { context?.reportBody(body) }
             settle(reply)
-        case .endStream(let start, let byteCount):
-            context?.reportEnd(result, byteCount: byteCount, metrics, from: start)
+        case .endStream(let start, let byteCount, let isReported):
+            if isReported { context?.reportEnd(result, byteCount: byteCount, metrics, from: start) }
             endStream(result)
         }
     }
