@@ -114,7 +114,8 @@ extension Outbox {
         pause(id, after: item.failures == 0 ? .zero : nil)
     }
 
-    /// Removes an entry and its file. If the file cannot be removed, this is tried again later.
+    /// Removes an entry and its file. If the file cannot be removed, another attempt follows after
+    /// a pause.
     private func remove(_ id: UUID, as last: Entry.State) async {
         do {
             try await onQueue("the entry could not be removed") { [self] in
