@@ -62,7 +62,7 @@ extension Outbox {
         /// ``Outbox/retry(_:)`` is called or the outbox is opened again.
         case keep
         /// Sends another request in its place, with a new `Idempotency-Key`. If the other request
-        /// cannot be stored, the entry is blocked, as with ``keep``.
+        /// cannot be stored, the entry is blocked, as with ``Outbox/Decision/keep``.
         case replace(Request)
     }
 
