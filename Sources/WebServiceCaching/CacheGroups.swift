@@ -4,16 +4,16 @@ import WebServiceFields
 
 /// The groups of responses (RFC 9875), and the entries that invalidate them.
 ///
-/// An entry contains the date of the invalidation. It is stored beside the grouped responses: the
-/// storage then removes it after them, because it is stored later and read whenever one of them is.
-/// All responses whose requests were sent before that date are invalid, including those that arrive
-/// later.
+/// An entry contains the date of the invalidation, and is stored in the same storage as the grouped
+/// responses. A storage that evicts the least recently used entries removes it after these
+/// responses, because it is stored later and read whenever one of them is read. All responses whose
+/// requests were sent before that date are invalid, including those that arrive later.
 enum CacheGroups {
-    /// The maximum number of groups of one field. A response with more is not stored, and one that
+    /// The maximum number of groups in a field. A response with more is not stored, and one that
     /// invalidates more invalidates all groups of its origin.
     static let maximumCount = 128
 
-    /// Returns the members of a field that is a list of strings. A field that is not is ignored.
+    /// Returns the members of a field that is a list of strings; any other field is ignored.
     static func names(in field: String?) -> Set<String> {
         guard let members = StructuredField.list(parsing: field ?? "") else { return [] }
         let names = members.compactMap { $0.item?.value.string }
@@ -31,7 +31,8 @@ enum CacheGroups {
         withUnsafeBytes(of: date.timeIntervalSince1970.bitPattern.littleEndian) { Data($0) }
     }
 
-    /// Returns whether an entry invalidates a response. An entry that cannot be read does.
+    /// Returns whether an entry invalidates a response. An entry that cannot be decoded invalidates
+    /// every response.
     fileprivate static func invalidates(_ entry: StorageEntry, _ requestTime: Date) -> Bool {
         guard let data = entry.data, data.count == 8 else { return true }
         let seconds = Double(bitPattern: data.reversed().reduce(0) { $0 << 8 | UInt64($1) })
@@ -45,7 +46,7 @@ extension CachedResponse {
 }
 
 extension ResponseCache {
-    /// Makes the stored responses of a group invalid, for one origin and the current account.
+    /// Invalidates the stored responses of a group, for one origin and the current account.
     ///
     /// A response belongs to the groups that its field `Cache-Groups` names (RFC 9875). The
     /// responses to requests that were sent before the call are invalid, including those that
@@ -85,7 +86,8 @@ extension ResponseCache {
                     ? [CacheGroups.key(nil, origin, account)] : names.map { CacheGroups.key($0, origin, account) })
         }
         for key in keys {
-            // The date is read when the change is made, so the last one applies to those before it.
+            // The date is read when the change is made, because one change replaces those beyond
+            // the limit of pending changes.
             let work: @Sendable () async -> Void = { [self] in _ = await storeInvalidation(key, clock) }
             do throws(WebServiceError) { try order.change(key, orElse: work, work) } catch {
                 report(.store, key, error)
@@ -106,7 +108,7 @@ extension ResponseCache {
         return result
     }
 
-    /// Returns whether one of several groups was invalidated after a request was sent.
+    /// Returns whether one of several groups was invalidated at or after the time of a request.
     ///
     /// - Parameter order: The order of pending changes to wait for; `nil` within a change, which
     ///   must not wait for another.

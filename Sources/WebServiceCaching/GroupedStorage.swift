@@ -10,11 +10,12 @@ public import WebServiceCore
 /// ```
 /// A value is stored with the groups in the field `Cache-Groups` of its response. When the cache
 /// invalidates one of these groups, because of the field `Cache-Group-Invalidation` of a response
-/// or with ``ResponseCache/invalidate(group:for:)``, the value counts as absent. The account of the
-/// group is that of the cache when the value is stored, or that of the value.
+/// or with ``ResponseCache/invalidate(group:for:)``, the value counts as absent. An invalidation
+/// applies if its account is that of the value, or the account that the cache had when the value
+/// was stored.
 ///
-/// The entries and the invalidations are stored in the other storage, where each entry with groups
-/// is preceded by them. Create one `GroupedStorage` for each storage, and keep it.
+/// The entries and the invalidations are stored in the other storage. The data of an entry with
+/// groups begins with the groups. Create one `GroupedStorage` for each storage, and reuse it.
 public struct GroupedStorage: ResponseStorage {
     private let storage: any ResponseStorage
     private let cache: ResponseCache
@@ -65,7 +66,8 @@ public struct GroupedStorage: ResponseStorage {
             let grouping = Grouping(
                 groups: groups, origin: origin.description, account: cache.account(), requestTime: date)
             guard try await !isInvalidated(grouping, key, after: nil) else {
-                // Stored now, it could outlast the entry that invalidates it.
+                // If the value were stored now, it could remain longer than the entry that
+                // invalidates it.
                 return try await storage.removeEntry(for: key)
             }
             if !groups.isEmpty {
@@ -105,7 +107,7 @@ public struct GroupedStorage: ResponseStorage {
     }
 }
 
-/// The groups of a stored value, and what is necessary to find out whether they are invalid.
+/// The groups of a stored value, and the data that determines whether they are invalid.
 private struct Grouping: Sendable {
     var groups: Set<String>
     var origin: String
@@ -120,7 +122,7 @@ private struct Grouping: Sendable {
 
     private static let mark = Array("WSG1".utf8)
 
-    /// Returns a content that begins with a signature, the groups and their checksum.
+    /// Returns content that begins with a signature, the groups and their checksum.
     func joined(to content: StorageEntry.Content) -> StorageEntry.Content {
         switch content {
         case .raw(let data): .raw(bytes + data)

@@ -8,8 +8,8 @@ import WebServiceCore
 /// let cipher = try AESGCMCipher(key: key)
 /// ```
 /// The encrypted data consists of the nonce (12 bytes), the ciphertext, which is as long as the
-/// data, and the tag (16 bytes). One key is suitable for at most 2³² entries; then use a new one
-/// with `earlierKeys`. No description contains a key.
+/// data, and the tag (16 bytes). A key is suitable for at most 2³² entries; then use a new key, and
+/// pass the previous one in `earlierKeys`. No description contains a key.
 ///
 /// The implementation is that of libcrypto (OpenSSL), and of CryptoKit on Apple platforms.
 public struct AESGCMCipher: StorageCipher {
@@ -20,8 +20,8 @@ public struct AESGCMCipher: StorageCipher {
     ///
     /// - Parameters:
     ///   - key: The key: 32 random bytes, not a password.
-    ///   - earlierKeys: Keys that decrypt data which `key` cannot decrypt, in this order. Each of
-    ///     them takes additional time for such data. Defaults to none.
+    ///   - earlierKeys: Keys that are tried in this order for data that `key` cannot decrypt. Each
+    ///     attempt takes additional time. Defaults to none.
     /// - Throws: `WebServiceError.Code.storage` if a key does not consist of 32 bytes.
     public init(key: Data, earlierKeys: [Data] = []) throws {
         keys = [key] + earlierKeys

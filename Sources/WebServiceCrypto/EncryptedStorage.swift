@@ -9,12 +9,12 @@ public import WebServiceCore
 /// service.storages = [EncryptedStorage(try FileStorage(folder: folder), cipher: cipher)]
 /// ```
 /// The key of an entry (identifier, account and classification), its date and the kind of its
-/// content are authenticated, so an entry cannot be changed, truncated, or moved to another key or
-/// another account. They are not encrypted.
+/// content are authenticated but not encrypted. An entry that was changed, truncated, or moved to
+/// another key or account is therefore refused.
 ///
-/// An entry that is refused counts as absent, is passed to the observer and remains in the other
-/// storage until it is replaced or removed: with the correct key, it can be read again. This
-/// applies to entries that were changed, that another key encrypted, and that are not encrypted.
+/// Entries that another key encrypted or that are not encrypted are refused as well. An entry that
+/// is refused counts as absent, and the observer is notified. The entry remains in the other
+/// storage until it is replaced or removed: with the correct key, it can be read again.
 ///
 /// All members may be called from any thread. Data is encrypted and decrypted in memory, on a
 /// thread of the caller.
@@ -42,14 +42,14 @@ public struct EncryptedStorage: ResponseStorage {
     public var classifications: Set<DataClassification>? { storage.classifications }
 
     /// Returns whether responses to the request have a byte representation and the other storage
-    /// supports it.
+    /// supports the request.
     public func supports(_ request: any StorableRequest) -> Bool {
         (request is any RawStorableRequest || request is any ValueStorableRequest) && storage.supports(request)
     }
 
     /// Returns the entry for a key, or `nil` if there is none or it is refused.
     ///
-    /// The date is that with which the entry was stored.
+    /// The date of the entry is the one with which it was stored, not that of the other storage.
     public func entry(for key: StorageKey) async throws -> StorageEntry? {
         guard let entry = try await storage.entry(for: key) else { return nil }
         do {
@@ -70,8 +70,8 @@ public struct EncryptedStorage: ResponseStorage {
 
     /// Stores an entry, encrypted.
     ///
-    /// - Throws: `WebServiceError.Code.storage` for a value without bytes; any error of the cipher
-    ///   and of the other storage. The previous entry remains.
+    /// - Throws: `WebServiceError.Code.storage` for a value without a byte representation; any
+    ///   error of the cipher or the other storage. The previous entry then remains.
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         guard let data = entry.data else {
             throw WebServiceError(

@@ -11,8 +11,8 @@ import Glibc
 
 /// The functions of libcrypto that the cipher uses.
 ///
-/// The library is loaded when it is first used, and not linked: the libcurl of a program may contain
-/// another version of OpenSSL, whose functions have the same names.
+/// The library is loaded when it is first used, and not linked: the libcurl of a program may
+/// contain another version of OpenSSL, whose functions have the same names.
 struct Libcrypto: Sendable {
     typealias Bytes = UnsafeMutablePointer<UInt8>
     typealias MakeContext = @Sendable @convention(c) () -> OpaquePointer?

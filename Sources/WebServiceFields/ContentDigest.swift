@@ -6,18 +6,19 @@ public import WebServiceCore
 /// ```swift
 /// service.interceptors = [.contentDigest(), .retry()]
 /// ```
-/// The server can verify with this field that the content has arrived unchanged.
+/// With this field, the server can verify that the body has arrived unchanged.
 /// - The digest is that of the bytes that are sent, after `Request.Options.compressesBody` has been
 ///   applied. Place the interceptor after those that change the body.
-/// - Files and forms with files are read in pieces before they are sent, in the background. With
-///   `compressesBody`, they are also compressed for that purpose. If a file changes after it was
-///   read, the server receives a digest that does not match.
-/// - A sequence is not read for the digest, because its bytes may not be available twice: such a
-///   request is sent without the field, and so is a form with a sequence and an `httpBodyStream`.
-/// - A request without a body, or with the field, is not changed.
+/// - To compute the digest, files and forms with files are read in pieces, in the background,
+///   before they are sent. With `compressesBody`, they are also compressed for this purpose. If a
+///   file changes after that, the digest does not match the body.
+/// - A request whose body is a sequence, a form with a sequence or an `httpBodyStream` is sent
+///   without the field, because the bytes may be available only once.
+/// - A request that has no body or already has the field is not changed.
 ///
-/// Before a retry policy in the list, the digest is computed once; after it, for each attempt.
-/// Cancelling the request ends the computation. All members may be used from any thread.
+/// If the interceptor precedes a retry policy in the list, it computes the digest once; if it
+/// follows the retry policy, it computes the digest for each attempt. If the request is cancelled,
+/// the computation ends. All members may be used from any thread.
 public struct ContentDigest: Interceptor {
     /// A hash function.
     public enum Algorithm: String, Sendable, Hashable, CaseIterable {
@@ -67,7 +68,7 @@ public struct ContentDigest: Interceptor {
                 if isAtEnd { return hash.value }
             }
         }
-        // A compressed file is produced in the same pieces again. A sequence may be different.
+        // Compressing a file again produces the same bytes. A sequence may produce different ones.
         var plain = request
         plain.options.compressesBody = false
         guard let stream = encoded.stream, try plain.encode().bodySource != nil else { return nil }

@@ -12,8 +12,8 @@ public struct MediaRange: Hashable, Sendable {
     /// Returns whether the range includes a media type, such as the value of a `Content-Type`
     /// field.
     ///
-    /// Letter case is ignored in types and in the names of parameters, and in the value of
-    /// `charset`. The media type must have all parameters of the range, and may have others.
+    /// Letter case is ignored in types, in the names of parameters and in the value of `charset`.
+    /// The media type must have all parameters of the range, and may have others.
     public func includes(_ mediaType: String) -> Bool {
         let essence = MediaType.essence(mediaType)
         guard type == "*" || (subtype == "*" ? essence.hasPrefix("\(type)/") : essence == "\(type)/\(subtype)") else {
@@ -53,7 +53,7 @@ extension Headers {
     /// let acceptsSQL = response.headers.acceptQuery?.contains { $0.includes("application/sql") }
     /// ```
     /// The value applies to all URLs with the same path. The order has no significance. `nil` if
-    /// the field is malformed, which means that it is to be ignored; empty if it is absent.
+    /// the field is malformed and must be ignored; empty if the field is absent.
     public var acceptQuery: [MediaRange]? {
         guard let members = structuredList("Accept-Query") else { return nil }
         let ranges = members.compactMap { MediaRange($0) }

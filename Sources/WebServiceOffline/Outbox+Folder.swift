@@ -1,9 +1,10 @@
 import Foundation
 import WebServiceCore
 
-/// How the entries in memory follow the files. Everything here runs on the queue of the folder.
+/// Updates the entries in memory from the files. All of these functions run on the queue of the
+/// folder.
 extension Outbox {
-    /// Looks at the folder now, and again after each interval until the outbox is closed.
+    /// Reads the folder now, and again after each interval until the outbox is closed.
     func poll() {
         let token = clock.beginWork()
         folder.queue.run { [weak self] in
@@ -38,7 +39,7 @@ extension Outbox {
             if name == nil { updates += removeVanished(names) }
             if takesLock { state.withLock { $0.becomeSender() } }
         } catch {
-            // The next look continues with the first entry that could not be read.
+            // The next call continues with the first entry that could not be read.
         }
         report(updates)
         sendNext()

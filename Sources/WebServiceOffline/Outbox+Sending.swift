@@ -125,7 +125,8 @@ extension Outbox {
         pause(id, after: item.failures == 0 ? .zero : nil)
     }
 
-    /// Removes an entry and its file. If the file cannot be removed, this is tried again later.
+    /// Removes an entry and its file. If the file cannot be removed, another attempt follows after
+    /// a pause.
     private func remove(_ id: UUID, as last: Entry.State) async {
         state.withLock { _ = $0.change(id) { $0.outcome = last } }
         do {

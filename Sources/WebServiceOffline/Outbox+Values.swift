@@ -6,13 +6,14 @@ extension Outbox {
     public struct Options: Sendable {
         /// The maximum number of requests in flight; values below 1 count as 1. Defaults to 4.
         public var maximumConcurrentRequests = 4
-        /// The pause after the first failed attempt, before jitter; it doubles with each further
-        /// one. Defaults to 1 second.
+        /// The pause after the first failure; it doubles with each further failure. Each pause is
+        /// reduced by up to half at random. Defaults to 1 second.
         public var firstPause = Duration.seconds(1)
-        /// The maximum pause; a `Retry-After` may be longer, up to 6 hours. Defaults to 5 minutes.
+        /// The maximum pause, unless the server requires a longer one with `Retry-After`, of up to
+        /// 6 hours. Defaults to 5 minutes.
         public var maximumPause = Duration.seconds(300)
-        /// The number of attempts after which a transient failure counts as permanent, or `nil` for
-        /// no such number. Attempts without a connection are not counted. Defaults to `nil`.
+        /// The number of attempts after which a temporary failure counts as permanent, or `nil` for
+        /// no limit. Attempts without a connection are not counted. Defaults to `nil`.
         public var maximumAttempts: Int?
         /// The maximum number of entries in the folder. Defaults to 10,000.
         public var maximumCount = 10_000
@@ -21,7 +22,7 @@ extension Outbox {
         /// The header fields that are stored although their names look like those of credentials.
         /// Defaults to none.
         public var storedFields: Set<Headers.Name> = []
-        /// The interval between two looks at the folder, for changes by other processes.
+        /// The interval at which the folder is read, to find changes by other processes.
         package var pollInterval = Duration.seconds(1)
 
         /// Creates the default settings.
@@ -30,9 +31,10 @@ extension Outbox {
 
     /// A request in the outbox.
     public struct Entry: Sendable, Hashable, Identifiable {
-        /// The identifier that ``Outbox/submit(_:entity:)-(Request,_)`` has returned.
+        /// The identifier that ``Outbox/submit(_:entity:)-(Request,_)`` returned.
         public let id: UUID
-        /// The entity that the request changes; `nil` if the request is independent.
+        /// The identifier of the object that the request changes; `nil` if the request is
+        /// independent of all others.
         public let entity: String?
         /// The date of the submission.
         public let date: Date
@@ -59,8 +61,8 @@ extension Outbox {
         /// Retains the entry, and sends neither it nor a later one of its entity until
         /// ``Outbox/retry(_:)`` is called or the outbox is opened again.
         case keep
-        /// Sends another request in its place, with a new `Idempotency-Key`. If the request cannot
-        /// be stored, the entry is retained.
+        /// Sends another request in its place, with a new `Idempotency-Key`. If the other request
+        /// cannot be stored, the entry is blocked, as with ``Outbox/Decision/keep``.
         case replace(Request)
     }
 
@@ -80,7 +82,7 @@ extension Outbox {
 
         /// The entry.
         public let entry: Entry
-        /// The request that was sent, before the interceptors of the service.
+        /// The request that was sent, without the changes by interceptors.
         public let request: Request
         /// The response; `nil` if there was none.
         public let response: Response?
@@ -94,13 +96,14 @@ extension Outbox {
 extension Outbox.Entry {
     /// The state of an entry.
     public enum State: Sendable, Hashable {
-        /// The entry waits for earlier ones, or for another process that sends.
+        /// The entry waits for earlier ones or for the maximum number of requests in flight, or
+        /// another process sends.
         case waiting
         /// A request is in flight.
         case sending
-        /// The request is sent again at this date.
+        /// The request is sent again at this date, after a temporary failure.
         case pausing(until: Date)
-        /// The request has failed permanently; ``Outbox/Decision/keep``.
+        /// The request has failed permanently, and the decision was ``Outbox/Decision/keep``.
         case blocked
         /// The request has succeeded, and its entry was removed.
         case sent
@@ -110,8 +113,8 @@ extension Outbox.Entry {
 }
 
 extension WebServiceError.Code {
-    /// A request that exceeds the maximum number of entries of an outbox.
+    /// A request that was not stored because the outbox has the maximum number of entries.
     public static let outboxFull = WebServiceError.Code("outboxFull")
-    /// A call after ``Outbox/close()``.
+    /// A submission after ``Outbox/close()``.
     public static let outboxClosed = WebServiceError.Code("outboxClosed")
 }

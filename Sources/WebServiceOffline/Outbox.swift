@@ -7,15 +7,16 @@ public import WebServiceCore
 /// let outbox = try service.outbox(in: folder)
 /// try await outbox.submit(service.request(.DELETE, path: "/todos/7"), entity: "todo/7")
 /// ```
-/// Each request is sent at least once, with the same `Idempotency-Key` in every attempt. The
-/// requests of one entity are sent one after another in the order in which they were submitted.
-/// Those of different entities, and those without an entity, are sent concurrently. A request is
-/// sent again after a transport error and a status of `RetryPolicy.defaultStatuses`, without end by
-/// default, and removed after a status from 200 to 299.
+/// Each request is sent at least once. Every attempt has the same `Idempotency-Key`. The requests
+/// of one entity are sent one after another in the order in which they were submitted. Those of
+/// different entities, and those without an entity, are sent concurrently. A request is sent again
+/// after a temporary failure, such as a transport error or a status of
+/// `RetryPolicy.defaultStatuses`. By default, the number of attempts is not limited. After a status
+/// from 200 to 299, the request is removed.
 ///
 /// Only one of the processes that have opened the folder sends. If it ends, another one takes over
-/// within a second. If the outbox is deallocated or closed, nothing is sent until it is opened
-/// again.
+/// within about a second. After the outbox is closed or deallocated, this process sends no further
+/// request until it opens the outbox again.
 ///
 /// All members may be used from any thread.
 public final class Outbox: Sendable {
@@ -45,19 +46,20 @@ public final class Outbox: Sendable {
 
     /// Stores a request and returns its identifier. It is sent in the background.
     ///
-    /// When the method returns, the file and its name are on the disk (`fsync`). If it throws, the
-    /// request is not sent, unless the folder could be neither flushed nor changed. A call that has
-    /// begun is completed even if its task is cancelled.
+    /// When the method returns, the file and its name are on the disk (`fsync`). If the method
+    /// throws an error, the request is not sent, unless the folder could be neither flushed nor
+    /// changed. A call that has begun is completed even if its task is cancelled.
     ///
-    /// Method, URL, header fields and body are stored. The URL is stored relative to the base URL
-    /// if it is below it. The service's header fields, options and interceptors are those of the
-    /// time when the request is sent; the request's own options are ignored. Add credentials with
-    /// an interceptor, such as `Authentication`. Do not put secrets into the URL or the body.
+    /// The method, the URL, the header fields and the body are stored. If the URL is below the base
+    /// URL, it is stored relative to it. The service's current header fields, options and
+    /// interceptors apply when the request is sent; the request's own options are ignored. Add
+    /// credentials with an interceptor, such as `Authentication`. Do not put secrets into the URL
+    /// or the body.
     ///
     /// - Parameters:
     ///   - request: The request. Its body must be in memory.
-    ///   - entity: The name of what the request changes. Defaults to `nil`: the request is
-    ///     independent of all others.
+    ///   - entity: The identifier of the object that the request changes. Defaults to `nil`: the
+    ///     request is independent of all others.
     /// - Throws: `WebServiceError.Code.storage`, with a `POSIXError`, if the file cannot be
     ///   written; `outboxFull` with `Options.maximumCount` entries; `entryTooLarge` for a body of
     ///   more than `Options.maximumBodyBytes`; `invalidHeader` for a field whose name looks like
@@ -99,7 +101,8 @@ public final class Outbox: Sendable {
         }
     }
 
-    /// Sends entries now that are blocked or pause after a failure, if this process sends.
+    /// Immediately sends entries that are blocked or pausing after a failure, if this process
+    /// sends.
     ///
     /// - Parameter id: The entry. Defaults to `nil`: all entries.
     public func retry(_ id: UUID? = nil) {
@@ -118,7 +121,7 @@ public final class Outbox: Sendable {
 
     /// The entries in the folder, in the order of their submission.
     ///
-    /// If another process sends, its entries are waiting here.
+    /// If another process sends, the state of all entries is `waiting` in this process.
     public var entries: [Entry] {
         get async {
             let look = try? await onQueue("") { [self] in  // the work does not throw
@@ -129,7 +132,7 @@ public final class Outbox: Sendable {
     }
 
     /// The files that were renamed because they are damaged or of another version, including those
-    /// of earlier processes. Nothing else is done with them.
+    /// that earlier processes renamed. The outbox does not remove these files.
     public var damagedFiles: [URL] {
         get async {
             let names = try? await onQueue("") { [self] in state.withLock { $0.damaged.sorted() } }  // does not throw
@@ -137,8 +140,8 @@ public final class Outbox: Sendable {
         }
     }
 
-    /// The changes from now on. Each sequence has all of them; a reader that is slower loses the
-    /// oldest of more than 1,000. It ends with the outbox.
+    /// The changes from now on. Each sequence delivers all of them; if more than 1,000 are unread,
+    /// the oldest are lost. The sequence ends when the outbox is closed or deallocated.
     public var updates: AsyncStream<Update> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1_000)) { continuation in
             let id = UUID()
@@ -156,8 +159,8 @@ public final class Outbox: Sendable {
 
     /// Cancels the requests in flight, and lets another process send. The entries remain.
     ///
-    /// When the method returns, nothing is in flight. A decision in progress is waited for, so do
-    /// not await this method in `onFailure`.
+    /// When the method returns, nothing is in flight. The method waits for a call of `onFailure`
+    /// that is in progress, so do not await it in that closure.
     public func close() async {
         let (tasks, observers) = state.withLock { state in
             defer { state.close() }

@@ -42,7 +42,8 @@ final class OutboxFolder: Sendable {
             throw failure.error(.storage, "the folder of the outbox could not be opened")
         }
         guard try lockFile.lock(isShared: true) != .unsupported else {
-            throw WebServiceError(.storage, "the file system has no locks; choose another folder for the outbox")
+            throw WebServiceError(
+                .storage, "the file system does not support locks; choose another folder for the outbox")
         }
         lockFile.unlock()
     }
@@ -78,7 +79,7 @@ final class OutboxFolder: Sendable {
         return UInt64(String(decoding: bytes.prefix(16), as: UTF8.self), radix: 16)
     }
 
-    /// Removes files that processes have left when they were killed, if they are one hour old.
+    /// Removes files that processes left when they were killed, if the files are older than a date.
     func removeTemporaryFiles(before date: Date) {
         guard let names = try? names() else { return }  // the next process tries again
         for name in names.temporary {

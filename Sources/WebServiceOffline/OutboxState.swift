@@ -1,10 +1,10 @@
 import Foundation
 import WebServiceCore
 
-/// The entries of an outbox in memory, and the decision which of them are sent.
+/// The entries of an outbox in memory, and the state that determines which of them are sent.
 ///
 /// A lane contains the entries of one entity, or one independent entry. Only its first entry may be
-/// sent. No operation takes time in proportion to the number of lanes.
+/// sent. No operation except ``becomeSender()`` takes time in proportion to the number of lanes.
 struct OutboxState {
     enum Lane: Hashable, Sendable {
         case entity(String)

@@ -38,7 +38,7 @@ struct StoredRequest: Sendable {
         let encoded = try request.encode()
         guard !isProvided, encoded.bodySource == nil, encoded.stream == nil, !encoded.hasBodyStream else {
             throw WebServiceError(
-                .encoding, "an outbox stores only bodies in memory; read the file or the stream into the body",
+                .encoding, "an outbox stores only bodies in memory; read the file or the stream into memory",
                 request: request)
         }
         guard encoded.bodyCount <= options.maximumBodyBytes else {

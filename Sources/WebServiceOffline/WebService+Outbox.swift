@@ -2,21 +2,23 @@ public import Foundation
 public import WebServiceCore
 
 extension WebService {
-    /// Opens an outbox, whose requests survive the end of the process, and starts to send them.
+    /// Opens an outbox, whose requests are still sent after a restart of the process, and starts to
+    /// send them.
     ///
     /// ```swift
     /// let outbox = try service.outbox(in: folder)
     /// try await outbox.submit(service.request(.DELETE, path: "/todos/7"), entity: "todo/7")
     /// ```
-    /// The files are only opened here; the entries are read in the background.
+    /// The method opens the folder. The entries are read in the background.
     ///
     /// - Parameters:
     ///   - folder: A folder that only outboxes use. It is created if necessary. Several processes
     ///     may open it at the same time.
     ///   - options: The settings. Defaults to those of ``Outbox/Options/init()``.
-    ///   - onFailure: Decides what happens after a permanent failure. Called in the background;
-    ///     the entry's entity waits for it. Defaults to ``Outbox/Decision/keep``.
-    /// - Throws: `WebServiceError.Code.storage` if the folder cannot be opened or has no locks.
+    ///   - onFailure: Decides what happens after a permanent failure. Called in the background; the
+    ///     later entries of the same entity wait for it. Defaults to ``Outbox/Decision/keep``.
+    /// - Throws: `WebServiceError.Code.storage` if the folder cannot be opened or its file system
+    ///   does not support locks.
     public func outbox(
         in folder: URL, options: Outbox.Options = Outbox.Options(),
         onFailure: @escaping @Sendable (_ failure: Outbox.Failure) async -> Outbox.Decision = { _ in .keep }

@@ -15,24 +15,26 @@ import FoundationNetworking
 ///   requests with a higher `Request.Options.priority` are sent first, and those with the same
 ///   priority in the order of their arrival.
 /// - A request is in flight until the following interceptors return its response or throw an error.
-///   A streamed response counts until its head has arrived.
+///   A request with a streamed response is in flight until the head has arrived.
 /// - A cancelled request stops waiting immediately. Waiting counts toward the
 ///   `Request.Options.deadline` of a request.
-/// - If ``maximumWaiting`` requests of a key already wait, the next one fails immediately with
-///   `WebServiceError.Code.concurrencyLimitExceeded`. So does a request that would wait for more
-///   than half of the time until its deadline: the number of requests that precede it, times the
-///   average duration of a request, divided by the limit. Otherwise, an overloaded server would
-///   receive requests only shortly before their deadlines, and all of them would fail.
+/// - If ``maximumWaiting`` requests of a key are already waiting, the next one fails immediately
+///   with `WebServiceError.Code.concurrencyLimitExceeded`. So does a request that would wait for
+///   more than half of the time until its deadline. The expected wait is the average duration of a
+///   request, times the request's position in the queue, divided by the limit. Without this rule,
+///   an overloaded server would receive requests only shortly before their deadlines, and all of
+///   them would fail.
 /// - An adaptive limit (``ConcurrencyLimit``) depends on the durations of the requests and on
-///   overloads. Unless `isOverload` specifies otherwise, these are the statuses 429 and 503, and
-///   `URLError.timedOut`. Every other response is a success. Other errors, such as a cancellation
-///   or the deadline, do not affect a limit.
+///   overloads. Unless `isOverload` specifies otherwise, overloads are the statuses 429 and 503,
+///   and `URLError.timedOut`. Every other response is a success. Other errors, such as a
+///   cancellation or the deadline, do not affect a limit.
 ///
-/// Each wait and each change of a limit is recorded in the task's `Timeline`. After a retry policy
-/// in the list of interceptors, a limiter counts each attempt; before it, each exchange with its
-/// pauses. A cache should precede a limiter, so that stored responses are not limited. A key
-/// without requests for an hour may be forgotten, and then begins with the initial limit. Services
-/// that share an instance share its limits. All members may be used from any thread.
+/// Each wait and each change of a limit is recorded in the task's `Timeline`. If a limiter follows
+/// a retry policy in the list of interceptors, it counts each attempt; if it precedes the retry
+/// policy, it counts each exchange, including the pauses between attempts. A cache should precede a
+/// limiter, so that stored responses are not limited. After an hour without requests, the state of
+/// a key may be removed; the key then begins with the initial limit. Services that share an
+/// instance share its limits. All members may be used from any thread.
 public final class ConcurrencyLimiter: Interceptor {
     /// The maximum number of waiting requests per key.
     public let maximumWaiting: Int
@@ -187,8 +189,8 @@ extension Timeline.Kind {
 }
 
 extension WebServiceError.Code {
-    /// A request that was not sent, because too many requests already wait for a
-    /// ``ConcurrencyLimiter``: its maximum, or more than it can send well before the deadline of
-    /// the request.
+    /// A request that was not sent because too many requests are already waiting for a
+    /// ``ConcurrencyLimiter``: either ``ConcurrencyLimiter/maximumWaiting``, or so many that the
+    /// request would wait for more than half of the time until its deadline.
     public static let concurrencyLimitExceeded = WebServiceError.Code("concurrencyLimitExceeded")
 }

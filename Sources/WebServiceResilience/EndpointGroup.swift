@@ -11,11 +11,12 @@ import FoundationNetworking
 /// let servers = ["https://eu.example.com", "https://us.example.com"].compactMap(Origin.init)
 /// service.interceptors = [.retry(), .endpoints(servers)]
 /// ```
-/// An endpoint is an origin that replaces the origin of the service's base URL; path and query
-/// stay. Requests to other origins are not changed.
+/// An endpoint is an origin that replaces the origin of the service's base URL; the path and the
+/// query are not changed. Requests to other origins are not changed either.
 /// - Without weights, requests are sent to the first endpoint that is available. With weights, each
-///   request is sent to a random one: to an endpoint with weight 3 three times as often as to one
-///   with weight 1, and to one with weight 0 only if the others are not available.
+///   request is sent to a random endpoint: to one with weight 3 three times as often as to one with
+///   weight 1, and to one with weight 0 only if no other endpoint is available that the request has
+///   not used.
 /// - A retry of a request, and the second request of a ``Hedging``, is sent to an endpoint that the
 ///   request has not used, as long as there is one.
 /// - After ``maximumFailures`` consecutive failures, an endpoint is skipped for ``skipDuration``.
@@ -26,8 +27,9 @@ import FoundationNetworking
 /// Each request to an endpoint other than the first one in the list, and each change of an
 /// endpoint's availability, is recorded in the task's `Timeline`.
 ///
-/// The interceptor follows retry policies and hedging, and precedes limiters and circuit breakers,
-/// whose keys are then the endpoints. Another order is an error. A cache precedes it, so that a
+/// In the list of interceptors, place a group after retry policies and hedging, and before limiters
+/// and circuit breakers, whose default keys are then the endpoints. In any other order, requests
+/// fail with `WebServiceError.Code.interceptorOrder`. A cache should precede the group, so that a
 /// stored response is used for all endpoints. An `Authentication` sends its credentials only to the
 /// endpoints among its `origins`. Services that share an instance share the availability of its
 /// endpoints. All members may be used from any thread.
@@ -51,8 +53,8 @@ public final class EndpointGroup: Interceptor {
     ///   - weights: The weights of the endpoints, in the same order. A missing weight counts as 1,
     ///     a negative one as 0. Defaults to `nil`: the first available endpoint is used.
     ///   - maximumFailures: The number of consecutive failures after which an endpoint is skipped.
-    ///     Values below 1 count as 1. Defaults to 3: a single failure may concern one request
-    ///     alone.
+    ///     Values below 1 count as 1. Defaults to 3, because a single failure may be caused by the
+    ///     request.
     ///   - skipDuration: The duration for which an endpoint is skipped. Defaults to 10 seconds.
     ///   - isFailure: Returns whether a result is a failure of the endpoint. Called once per
     ///     attempt, in the background. Defaults to the failures that ``CircuitBreaker`` lists.
@@ -104,8 +106,8 @@ public final class EndpointGroup: Interceptor {
         return try result.get()
     }
 
-    /// Returns the index of an endpoint, and the version of its circuit; `nil` if no endpoint is
-    /// available, so that the result has no effect.
+    /// Returns the index of an endpoint, and the version of its circuit. The version is `nil` if no
+    /// endpoint is available; the result of the request then has no effect on the circuit.
     private func select(_ next: Next) -> (index: Int, version: Int?) {
         let now = next.clock.now
         let record = next.withValue(of: self, UsedEndpoints()) { $0 }
@@ -125,8 +127,8 @@ public final class EndpointGroup: Interceptor {
         return choice
     }
 
-    /// Returns endpoints in the order in which they are tried: with weights, a random one first,
-    /// and then the others, those with higher weights first.
+    /// Returns endpoints in the order in which they are tried. With weights, the first one is
+    /// random, and the others follow in descending order of their weights.
     private func order(of indices: [Int], _ clock: TaskClock) -> [Int] {
         guard let weights, indices.count > 1 else { return indices }
         let sorted = indices.sorted { weights[$0] > weights[$1] }
@@ -192,7 +194,7 @@ extension Interceptor where Self == EndpointGroup {
 }
 
 extension Timeline.Kind {
-    /// A decision of an ``EndpointGroup``: another endpoint than the first one, or a change of the
-    /// availability of an endpoint.
+    /// A decision of an ``EndpointGroup``: the use of an endpoint other than the first one, or a
+    /// change of an endpoint's availability.
     public static let endpoint = Timeline.Kind("endpoint")
 }

@@ -11,39 +11,40 @@ import FoundationNetworking
 /// ```swift
 /// service.interceptors = [.retry(), .hedging()]
 /// ```
-/// Most servers respond slowly to a few requests although they are not overloaded: because of a
-/// collection of garbage, a lost packet or a busy disk. A second request rarely meets the same
-/// obstacle.
+/// Most servers respond slowly to a few requests even if they are not overloaded, for example
+/// because of a garbage collection, a lost packet or a busy disk. A second request is rarely
+/// delayed for the same reason.
 /// - The second request is sent after ``delay``. By default, this is the time within which 96 % of
-///   the last 1,000 responses to the key have arrived; the key defaults to the origin of the URL.
-///   No second request is sent before 100 responses have been measured.
-/// - The response that arrives first is returned, and the other request is cancelled. A failure
-///   does not count as long as the other request is in flight. If both fail, the result is that of
+///   the last 1,000 responses to requests with the same key have arrived. The key defaults to the
+///   origin of the URL. No second request is sent before 100 responses have been measured.
+/// - The response that arrives first is returned, and the other request is cancelled. A failure is
+///   not returned as long as the other request is in flight. If both fail, the result is that of
 ///   the first one. Unless `isFailure` specifies otherwise, failures are all errors and the
 ///   statuses of `RetryPolicy.defaultStatuses`.
-/// - A second request takes a token of ``budget``. Without one, it is not sent. By default, at most
-///   5 % of the requests are sent a second time.
+/// - A second request takes a token of ``budget``. If no token is left, it is not sent. By default,
+///   at most 5 % of the requests are sent a second time in the long term.
 /// - Only requests with an idempotent method (RFC 9110, section 9.2.2) and a body that can be read
-///   twice are sent a second time, because a server may process both. The handshake of a WebSocket
-///   is not.
+///   twice are sent a second time, because a server may process both requests. The handshake of a
+///   WebSocket is never sent twice.
 /// - A streamed response has arrived when its head has arrived.
 ///
 /// The second request passes through the interceptors that follow. Observers receive its events as
-/// those of an exchange whose parent is the exchange of the request. The timeline of the request
-/// has both requests and each decision.
+/// those of a separate exchange, whose parent is the exchange of the first request. The task's
+/// timeline contains both requests and each decision.
 ///
-/// The interceptor follows a retry policy, so that a pause does not count as a late response; it
-/// precedes limiters, so that they count both requests; and it precedes an ``EndpointGroup``, so
-/// that the second request is sent to another endpoint. Another order is an error. A key without
-/// requests for an hour may be forgotten. Services that share an instance share its response times
-/// and its budget. All members may be used from any thread.
+/// In the list of interceptors, place a hedging interceptor after a retry policy, so that a pause
+/// does not count as a late response. Place it before limiters, so that they count both requests,
+/// and before an ``EndpointGroup``, so that the second request is sent to another endpoint. In any
+/// other order, requests fail with `WebServiceError.Code.interceptorOrder`. After an hour without
+/// responses, the response times of a key may be removed. Services that share an instance share its
+/// response times and its budget. All members may be used from any thread.
 public final class Hedging: Interceptor {
     /// The duration after which the second request is sent.
     public enum Delay: Sendable, Hashable {
         /// A fixed duration.
         case fixed(Duration)
-        /// The time within which a share of the last 1,000 responses has arrived. The share is from
-        /// 0.5 to 0.999.
+        /// The time within which a fraction of the last 1,000 responses has arrived. Values below
+        /// 0.5 count as 0.5, and values above 0.999 as 0.999.
         case percentile(Double)
     }
 
@@ -56,12 +57,12 @@ public final class Hedging: Interceptor {
     private let key: @Sendable (Request) -> String
     private let state = Mutex(KeyedStates<RecentTimes>())
 
-    /// Creates an interceptor without measured response times.
+    /// Creates an interceptor that has not measured response times yet.
     ///
     /// - Parameters:
     ///   - delay: The duration after which the second request is sent. Defaults to the 96th
-    ///     percentile: 4 % of the requests are then sent a second time, which is less than the
-    ///     budget, so that the budget is available when more responses are late for a while.
+    ///     percentile: 4 % of the requests are then sent a second time. This is less than the
+    ///     budget, so that tokens are left when more responses are late for a while.
     ///   - budget: The limit for second requests. Defaults to `nil`: 5 % of the requests, and at
     ///     most 10 requests in succession.
     ///   - isFailure: Returns whether the other request may still provide a better result. Called
@@ -133,7 +134,7 @@ public final class Hedging: Interceptor {
         for task in [first, second] { task.cancel() }
         if winner == .second {
             other.replaceParent()
-            next.record(.hedging, "the second request was answered first")
+            next.record(.hedging, "the response to the second request arrived first")
         }
         return result
     }
@@ -184,7 +185,7 @@ extension Result where Failure == any Error {
     }
 }
 
-/// Two requests, of which the first to succeed wins.
+/// The state of two concurrent requests. The result is that of the first one to succeed.
 private final class Race: Sendable {
     enum Entrant { case first, second }
 
@@ -250,7 +251,7 @@ extension Interceptor where Self == Hedging {
 }
 
 extension Timeline.Kind {
-    /// A decision of a ``Hedging``: a second request, none because the budget is exhausted, or the
-    /// use of its response.
+    /// A decision of a ``Hedging``: a second request is sent, it is not sent because the budget is
+    /// exhausted, or its response is used.
     public static let hedging = Timeline.Kind("hedging")
 }

@@ -1,14 +1,14 @@
 public import WebServiceCore
 
-/// The checks of the order of interceptors. An order without an effect is an error of the first
-/// request.
+/// The checks of the order of interceptors. If an interceptor has no effect at its place in the
+/// list, requests fail.
 extension Next {
     /// Throws an error if another interceptor precedes this one.
     ///
     /// - Parameters:
     ///   - own: The expression that creates this interceptor, such as `.hedging()`.
     ///   - other: The type of the other interceptor, and the expression that creates it.
-    ///   - reason: The reason for which this interceptor has to come first.
+    ///   - reason: The reason why this interceptor must precede the other one.
     func require<Other: Interceptor>(
         _ own: String, before other: (type: Other.Type, name: String), because reason: String, _ request: Request
     ) throws(WebServiceError) {
@@ -34,7 +34,7 @@ extension WebServiceError {
 }
 
 extension WebServiceError.Code {
-    /// A request that was not sent, because its interceptors are in an order in which one of them
-    /// has no effect. The message names the right order.
+    /// A request that was not sent because its interceptors are in an order in which one of them
+    /// has no effect. The message specifies the correct order.
     public static let interceptorOrder = WebServiceError.Code("interceptorOrder")
 }

@@ -12,32 +12,33 @@ public import WebServiceCore
 ///   their arrival.
 /// - A cancelled request stops waiting immediately, without a token. Waiting counts toward the
 ///   `Request.Options.deadline` of a request, and is recorded in the task's `Timeline`.
-/// - If ``maximumWaiting`` requests of a key already wait, the next one fails immediately with
-///   `WebServiceError.Code.rateLimitExceeded`.
-/// - A `Retry-After` (RFC 9110, section 10.2.3) in a response with the status 429 or 503 holds back
-///   all requests of the key for that duration, at most six hours.
+/// - If ``maximumWaiting`` requests of a key are already waiting, the next one fails immediately
+///   with `WebServiceError.Code.rateLimitExceeded`.
+/// - A `Retry-After` (RFC 9110, section 10.2.3) in a response with status 429 or 503 delays all
+///   requests with the same key by that duration, for at most six hours.
 ///
-/// With ``followsServer``, requests also wait while the server's quota is exhausted, so that it has
-/// to refuse none (draft-ietf-httpapi-ratelimit-headers-10):
+/// With ``followsServer``, requests also wait while the server's quota is exhausted, so that the
+/// server need not refuse them (draft-ietf-httpapi-ratelimit-headers-10):
 /// ```swift
 /// service.interceptors = [.retry(), .serverRateLimit()]
 /// ```
 /// - A response with `RateLimit: "default";r=50;t=30` permits 50 requests in the next 30 seconds.
-///   Requests that are in flight count, because the server may not have counted them. With several
-///   policies, the strictest one applies.
-/// - After these 30 seconds, one request per second is sent until a response states the new number,
-///   or has no such field. If the server refuses the first of them, because it rounds the seconds
-///   down, a second is added from then on.
-/// - Malformed fields, members without `t`, policies whose `qu` is not `requests`, and fields of
-///   stored responses are ignored. A `Retry-After` takes precedence over `t`. At most 16 policies
-///   are stored for each key. The partition keys (`pk`) of a policy are separate policies, which
-///   all apply: if the quotas of users or resources differ, use `by:` to return a key for each.
-/// - No pause is longer than ``maximumPause``. The next request is then sent, whatever the server
+///   Requests in flight count toward the limit, because the server may not have counted them yet.
+///   With several policies, the strictest one applies.
+/// - After these 30 seconds, one request per second is sent until a response states a new limit or
+///   does not contain the field. If the server refuses the first of these requests because it
+///   rounds the seconds down, one second is added to all later durations.
+/// - Malformed fields, members without `r` or `t`, policies whose `qu` is not `requests`, and
+///   fields of stored responses are ignored. A `Retry-After` takes precedence over `t`. At most 16
+///   policies are stored for each key. Each partition key (`pk`) of a policy counts as a separate
+///   policy, and all of them apply to each request. If the server has a separate quota for each
+///   user or resource, return a separate key for each in `by:`.
+/// - After ``maximumPause``, the next request is sent, regardless of the duration that the server
 ///   stated.
 ///
-/// After a retry policy in the list of interceptors, a limiter takes a token for each attempt;
-/// before it, for each exchange. Redirects take none. Services that share an instance share its
-/// buckets. All members may be used from any thread.
+/// If a limiter follows a retry policy in the list of interceptors, each attempt takes a token; if
+/// it precedes the retry policy, each exchange does. Redirects take no token. Services that share
+/// an instance share its buckets. All members may be used from any thread.
 public final class RateLimiter: Interceptor {
     /// The number of tokens that are added per ``period``.
     public let requests: Int
@@ -49,7 +50,7 @@ public final class RateLimiter: Interceptor {
     public let maximumWaiting: Int
     /// A Boolean value that indicates whether the field `RateLimit` of responses applies.
     public let followsServer: Bool
-    /// The maximum duration for which one response with `RateLimit` holds back requests.
+    /// The maximum duration by which one response with `RateLimit` delays requests.
     public let maximumPause: Duration
 
     private let key: @Sendable (Request) -> String
@@ -65,7 +66,7 @@ public final class RateLimiter: Interceptor {
     ///     count as 1. Defaults to `requests`.
     ///   - maximumWaiting: The maximum number of waiting requests per key. Defaults to 1,000.
     ///   - followsServer: Whether the field `RateLimit` of responses applies. Defaults to `false`.
-    ///   - maximumPause: The maximum duration for which one response with `RateLimit` holds back
+    ///   - maximumPause: The maximum duration by which one response with `RateLimit` delays
     ///     requests. Defaults to 10 minutes.
     ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
     ///     to the origin of the URL.
@@ -125,7 +126,7 @@ public final class RateLimiter: Interceptor {
         return response
     }
 
-    /// Applies the limits of a response, and lets the first waiting request consider them.
+    /// Applies the limits of a response, and wakes the first waiting request.
     private func receive(
         _ limits: [ServiceLimit]?, _ key: String, sent: UInt64, status: Int?, pause: Duration? = nil,
         _ clock: TaskClock
@@ -217,11 +218,11 @@ private enum Reason { case none, limiter, server }
 private struct Lane: Sendable {
     enum Entrance { case sent, first, waits, refused }
 
-    /// A wait for the next token, at the longest for the delay.
+    /// A wait for the next token.
     struct Wait {
         var delay: Duration
         var isForServer: Bool
-        /// Set when the wait may have become shorter; `nil` if it cannot.
+        /// Set when the wait may have become shorter. `nil` if the wait cannot become shorter.
         var change: Once<Void>?
     }
 
@@ -295,7 +296,7 @@ extension Interceptor where Self == RateLimiter {
     ///     `requests`.
     ///   - maximumWaiting: The maximum number of waiting requests per key. Defaults to 1,000.
     ///   - followsServer: Whether the field `RateLimit` of responses applies. Defaults to `false`.
-    ///   - maximumPause: The maximum duration for which one response with `RateLimit` holds back
+    ///   - maximumPause: The maximum duration by which one response with `RateLimit` delays
     ///     requests. Defaults to 10 minutes.
     ///   - key: Returns the key of a request. Defaults to the origin of the URL.
     public static func rateLimit(
@@ -311,11 +312,12 @@ extension Interceptor where Self == RateLimiter {
 
 extension Interceptor where Self == RateLimiter {
     /// Returns a limiter that sends as many requests to each origin as the server permits with the
-    /// field `RateLimit`, and any number to other servers; see ``RateLimiter``.
+    /// field `RateLimit`; see ``RateLimiter``. Requests to servers that do not send the field are
+    /// not limited.
     ///
     /// - Parameters:
-    ///   - maximumPause: The maximum duration for which one response holds back requests. Defaults
-    ///     to 10 minutes.
+    ///   - maximumPause: The maximum duration by which one response delays requests. Defaults to 10
+    ///     minutes.
     ///   - maximumWaiting: The maximum number of waiting requests per key. Defaults to 1,000.
     ///   - key: Returns the key of a request. Defaults to the origin of the URL.
     public static func serverRateLimit(
@@ -328,12 +330,12 @@ extension Interceptor where Self == RateLimiter {
 }
 
 extension Timeline.Kind {
-    /// The requests that the server permits, as a response stated (``RateLimiter/followsServer``).
+    /// The limit that a response states in the field `RateLimit` (``RateLimiter/followsServer``).
     public static let quota = Timeline.Kind("quota")
 }
 
 extension ServiceLimit {
-    /// The limit as a text for the timeline.
+    /// A description of the limit for the timeline.
     fileprivate func text(atMost maximumPause: Duration) -> String {
         let pause = min(reset, maximumPause)
         let bound = reset > maximumPause ? " at most" : ""
@@ -342,6 +344,7 @@ extension ServiceLimit {
 }
 
 extension WebServiceError.Code {
-    /// A request that was not sent, because too many requests already wait for a ``RateLimiter``.
+    /// A request that was not sent because too many requests are already waiting for a
+    /// ``RateLimiter``.
     public static let rateLimitExceeded = WebServiceError.Code("rateLimitExceeded")
 }

@@ -1,39 +1,43 @@
 public import WebServiceCore
 
 extension Array where Element == any Interceptor {
-    /// Returns the interceptors that most services need, in an order that makes sense.
+    /// Returns the interceptors that most services need, in a suitable order.
     ///
     /// ```swift
     /// service.interceptors = .standardResilience()
     /// ```
-    /// In this order, with the reason for each number:
-    /// 1. A request without an `attemptTimeout` has one of 10 seconds: a person waits for no more,
-    ///    and another attempt may succeed. Three attempts with their pauses end within 32 seconds.
+    /// The interceptors, in this order, and the reasons for their numbers:
+    /// 1. An interceptor that sets the `attemptTimeout` of requests without one to 10 seconds:
+    ///    users rarely wait longer, and another attempt may succeed. Three attempts with their
+    ///    pauses end within 32 seconds.
     /// 2. A `RetryPolicy` with 3 attempts and pauses of 0.25 to 0.5 and of 0.5 to 1 second: most
-    ///    failures that pass do so within a second. Its budget is one retry per 10 requests, and 10
-    ///    in succession: retries then add at most a tenth to the load of a server that fails.
+    ///    temporary failures end within a second. Its budget is one retry per 10 requests, and 10
+    ///    retries in succession: in the long term, retries then add at most a tenth to the load of
+    ///    a failing server.
     /// 3. The ``Hedging`` that you pass. By default there is none, because a second request is
     ///    useful only if few responses are late.
     /// 4. The ``EndpointGroup`` that you pass. By default there is none.
     /// 5. A ``CircuitBreaker`` that opens for 5 seconds if 50 % of at least 20 requests in 30
-    ///    seconds have failed. With fewer failures, retries succeed. A server that fails in one of
-    ///    ten requests fails 10 of 20 times with a probability below 0.001 %.
+    ///    seconds have failed. With fewer failures, retries usually succeed. If a server fails one
+    ///    of ten requests on average, the probability that it fails 10 of 20 is below 0.001 %.
     /// 6. A ``ConcurrencyLimiter`` with `.gradient(tolerance: 1.15)`: a server that becomes slower
-    ///    receives fewer requests. With 15 % more requests than the server handles at once, its
-    ///    workers are busy while the limiter measures. At most 100 requests wait: enough for the
-    ///    images of a view, and few enough that the last one is not late.
+    ///    receives fewer requests. The limit is 15 % above what the server handles at once, because
+    ///    the limiter lowers it from time to time to measure. At most 100 requests wait: enough for
+    ///    the images of a view, but so few that the last one does not wait too long.
     ///
-    /// A request beyond that queue fails immediately with
+    /// If 100 requests are already waiting, the next one fails immediately with
     /// `WebServiceError.Code.concurrencyLimitExceeded`, which is not retried. So does a request
     /// that would wait for more than half of the time until its deadline.
     ///
-    /// Other interceptors can precede or follow: with `.standardResilience() + [authentication]`,
-    /// each attempt has the current credential. The function creates new instances with each call:
-    /// for services that share a server, pass the same array to all of them.
+    /// Other interceptors can precede or follow the set: with
+    /// `.standardResilience() + [authentication]`, each attempt has the current credential. Each
+    /// call creates new instances. If several services send requests to the same server, use the
+    /// same array for all of them.
     ///
     /// - Parameters:
-    ///   - hedging: The hedging of late responses. Defaults to `nil`: none.
-    ///   - endpoints: The endpoints. Defaults to `nil`: the origin of the base URL.
+    ///   - hedging: The interceptor that sends late requests a second time. Defaults to `nil`:
+    ///     none.
+    ///   - endpoints: The group of endpoints. Defaults to `nil`: requests are sent to the base URL.
     public static func standardResilience(
         hedging: Hedging? = nil, endpoints: EndpointGroup? = nil
     ) -> [any Interceptor] {

@@ -5,7 +5,7 @@ import WebServiceFields
 struct UploadLimits: Sendable, Equatable, Codable {
     /// The maximum number of requests in which a file is sent.
     static let maximumPieces: Int64 = 100_000
-    /// The smallest piece after which a rejected piece is halved, in bytes.
+    /// The minimum size of a piece that results from halving a rejected piece, in bytes.
     static let minimumHalvedPiece: Int64 = 64 << 10
 
     var maximumSize: Int64?
@@ -20,7 +20,8 @@ struct UploadLimits: Sendable, Equatable, Codable {
 
     /// Parses `Upload-Limit` of the draft.
     ///
-    /// - Returns: `nil` if the field is absent or malformed, or a known member is not an integer.
+    /// - Returns: `nil` if the field is absent or malformed, or if a known member is not an integer
+    ///   of at least 0.
     init?(_ headers: Headers) {
         guard headers["Upload-Limit"] != nil, let members = headers.structuredDictionary("Upload-Limit") else {
             return nil
@@ -45,7 +46,8 @@ struct UploadLimits: Sendable, Equatable, Codable {
     func piece(of length: Int64, preferred: Int64) throws(WebServiceError) -> Int64 {
         if let maximumSize, length > maximumSize {
             throw WebServiceError(
-                .upload, "the file has \(length) bytes, but the server accepts at most \(maximumSize); send less")
+                .upload,
+                "the file has \(length) bytes, but the server accepts at most \(maximumSize); send a smaller one")
         }
         let piece = min(max(preferred, minimumAppend ?? 0), maximumAppend ?? .max)
         guard piece > 0, piece >= min(minimumAppend ?? 0, length), piece >= length / Self.maximumPieces else {

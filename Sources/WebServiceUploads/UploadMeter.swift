@@ -18,7 +18,7 @@ final class UploadMeter: Sendable {
     /// Sets the number of bytes that the server has.
     func begin(_ count: Int64) { report(count) }
 
-    /// Returns a receiver of the progress of a request whose body begins at an offset.
+    /// Returns a closure that receives the progress of a request whose body begins at an offset.
     func receiver(from offset: Int64) -> @Sendable (TransferProgress) -> Void {
         { self.report(offset + $0.bytesSent) }
     }
@@ -35,11 +35,11 @@ final class UploadMeter: Sendable {
     }
 }
 
-/// A count of the consecutive requests of an upload that together made little progress.
+/// The number of consecutive requests of an upload that together made little progress.
 struct UploadStalls: Sendable {
     /// The number of bytes after which the count begins again.
     static let minimumByteCount: Int64 = 64 << 10
-    /// The number of requests without progress after which the upload fails.
+    /// The number of requests with little progress after which the upload fails.
     static let maximum = 8
 
     private(set) var count = 0
@@ -63,7 +63,7 @@ struct UploadStalls: Sendable {
         }
     }
 
-    /// The number of attempts for a `RetryPolicy`.
+    /// The number of attempts that a `RetryPolicy` counts.
     var attempt: Int { max(1, count) }
 
     /// Returns the duration since the count began.

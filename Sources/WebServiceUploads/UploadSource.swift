@@ -11,7 +11,7 @@ import Glibc
 
 /// The file that is uploaded, open for reading.
 final class UploadSource: Sendable {
-    /// The number of first bytes whose hash identifies the file.
+    /// The number of bytes at the start of the file whose hash identifies the file.
     static let prefixLength = 64 << 10
     /// The number of bytes that are read at a time.
     static let chunkLength = 64 << 10
@@ -40,7 +40,7 @@ final class UploadSource: Sendable {
         length = Int64(status.size)
     }
 
-    /// The state of an upload of the file that has not begun.
+    /// Returns the state of an upload of the file that has not begun.
     ///
     /// - Parameter request: The hash of the request.
     func state(request: String) throws(WebServiceError) -> UploadState {

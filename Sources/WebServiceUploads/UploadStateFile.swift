@@ -11,10 +11,11 @@ import Glibc
 
 /// The file that stores the state of an upload, locked while the upload is in progress.
 ///
-/// A new version is locked before it replaces the previous one, so the name always belongs to a
+/// A new version is locked before it replaces the previous one, so the name always refers to a
 /// locked file. All members block the thread.
 final class UploadStateFile: Sendable {
-    /// The longest name of an uploaded file that is part of the name of its state, in bytes.
+    /// The maximum length of an uploaded file's name, in bytes, with which it is part of the name
+    /// of the state file.
     private static let maximumNameLength = 180
 
     private struct State: ~Copyable {
@@ -22,7 +23,8 @@ final class UploadStateFile: Sendable {
         var file: Descriptor
         /// A Boolean value that indicates whether the file has no state that a later upload needs.
         var isUseless = true
-        /// A Boolean value that indicates whether the name may belong to another upload.
+        /// A Boolean value that indicates whether the file was removed, so that the name may belong
+        /// to another upload.
         var isRemoved = false
     }
 
@@ -46,8 +48,8 @@ final class UploadStateFile: Sendable {
             throw WebServiceError(.upload, "the folder for the state must be a file URL; use URL(fileURLWithPath:)")
         }
         path = (other ?? own).absoluteURL.path
-        // In a folder of the caller, the states of files from several folders meet. A long name is
-        // not part of that of the state.
+        // A folder that the caller passes may contain the states of files from several folders. The
+        // name of the state does not contain a long name of a file.
         let isLong = file.lastPathComponent.utf8.count > Self.maximumNameLength
         let key = Data((request + (other == nil && !isLong ? "" : "\n" + file.path)).utf8)
         let hash = String(key.withUnsafeBytes { XXHash64.hash($0) }, radix: 16)
@@ -123,7 +125,7 @@ final class UploadStateFile: Sendable {
         }
     }
 
-    /// Removes the state, because no later upload can continue this one.
+    /// Removes the state, so that no later upload continues this one.
     func remove() throws(WebServiceError) {
         guard !state.withLock({ $0.isRemoved }) else { return }
         do throws(SystemFailure) {
@@ -149,8 +151,8 @@ final class UploadStateFile: Sendable {
 }
 
 extension Descriptor {
-    /// Locks the file until the descriptor is closed, without waiting. A file system without locks
-    /// counts as one on which the file is not locked.
+    /// Locks the file until the descriptor is closed, without waiting. If the file system does not
+    /// support locks, the method returns `true`.
     ///
     /// - Returns: Whether no other descriptor holds the lock.
     fileprivate borrowing func lock() throws(SystemFailure) -> Bool {

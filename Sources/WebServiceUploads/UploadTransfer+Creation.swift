@@ -9,7 +9,7 @@ extension UploadTransfer {
     /// Creates an upload of the draft.
     ///
     /// A file that needs several requests is sent in pieces only if the server supports the draft.
-    /// Otherwise the request contains the whole file, like an ordinary one, and a server that
+    /// Otherwise, one request contains the whole file, like an ordinary one, and a server that
     /// supports the draft can respond with an interim head.
     mutating func createDraft() async throws -> Step {
         if capabilities == nil {
@@ -98,7 +98,7 @@ extension UploadTransfer {
 
     // MARK: tus
 
-    /// Creates an upload of tus, or sends an ordinary request to a server without support.
+    /// Creates an upload of tus, or sends an ordinary request if the server does not support tus.
     mutating func createTus() async throws -> Step {
         if capabilities == nil { try await discoverTus() }
         guard capabilities != .ordinary else {
@@ -166,8 +166,8 @@ final class UploadInterim: Sendable {
 
     /// Receives a head. Called on a thread of the session.
     ///
-    /// - Throws: `WebServiceError.Code.upload` if the server does not accept the file, or returns a
-    ///   second URL. The request then ends.
+    /// - Throws: `WebServiceError.Code.upload` if the limits of the server exclude the file, or if
+    ///   the server returns a second URL. The request then ends.
     func receive(_ head: ResponseHead) throws {
         let headers = head.headers
         guard head.status == 104,

@@ -8,8 +8,8 @@ import FoundationNetworking
 /// The upload of a file by successive requests, until the server has the whole file.
 ///
 /// Each step sends one request: to create the upload on the server, to ask for its offset, or to
-/// append a piece. `UploadTransfer+Draft.swift` and `UploadTransfer+Tus.swift` contain what differs
-/// between the protocols.
+/// append a piece. `UploadTransfer+Creation.swift` contains the creation, and
+/// `UploadTransfer+Requests.swift` the requests and fields in which the protocols differ.
 struct UploadTransfer {
     /// The maximum number of times that an upload starts over.
     static let maximumRestarts = 3
@@ -28,15 +28,16 @@ struct UploadTransfer {
         get { state.limits }
         set { state.limits = newValue }
     }
-    /// The number of bytes that the server has; `nil` if it must be asked.
+    /// The number of bytes that the server has; `nil` if the server must be asked for it.
     var offset: Int64?
     /// The largest offset that the server has returned.
     var acknowledged: Int64 = 0
     /// The maximum size of a piece after the server has rejected a larger one.
     var reducedPiece: Int64?
-    /// The capabilities of the server; `nil` before it was asked.
+    /// The capabilities of the server; `nil` before the server was asked for them.
     var capabilities: Capabilities?
-    /// The number of bytes that an earlier upload has sent; `nil` before the server was asked.
+    /// The number of bytes that the server had from an earlier upload; `nil` before the server was
+    /// asked for it.
     var resumedFrom: Int64?
     var restarts = 0
     /// Set when the resource that processes the whole file has responded with an error.
@@ -50,7 +51,9 @@ struct UploadTransfer {
         }
         guard !request.options.compressesBody else {
             throw WebServiceError(
-                .upload, "a compressed body cannot be continued; compress the file, or set compressesBody to false")
+                .upload,
+                "an upload with a compressed body cannot be continued; compress the file, or set compressesBody to "
+                    + "false")
         }
         guard !request.method.forbidsBody else {
             throw WebServiceError(.upload, "a \(request.method) request has no body to upload; use PUT or POST")
@@ -78,8 +81,8 @@ struct UploadTransfer {
         /// The file is sent in pieces, the first of them in the request that creates the upload.
         case firstPieceAtCreation
 
-        /// A Boolean value that indicates whether the file is sent in pieces. The first piece may be
-        /// the whole file.
+        /// A Boolean value that indicates whether the file is sent in pieces. The first piece may
+        /// be the whole file.
         var isPartial: Bool { self != .ordinary }
     }
 
@@ -95,7 +98,7 @@ struct UploadTransfer {
     /// Sends requests until the server has the whole file, and removes the state.
     mutating func run() async throws -> UploadedFile {
         if let expires = state.expires, expires <= work.clock.date { try startOver("the upload has expired") }
-        // A folder that cannot be written fails before a request is sent.
+        // If the folder cannot be written, the task fails before a request is sent.
         if state.location == nil { try file.store(state) }
         while true {
             try await work.permission()
@@ -103,7 +106,7 @@ struct UploadTransfer {
         }
     }
 
-    /// Sends one request. After an error that the `RetryPolicy` retries, waits.
+    /// Sends one request, and pauses after an error that the `RetryPolicy` retries.
     private mutating func step() async throws -> Step {
         do {
             guard let location = state.location else { return try await create() }
@@ -189,7 +192,7 @@ struct UploadTransfer {
             self.offset = nil
             try reducePiece(range, response)
         case 409, 460:
-            work.record(.retry, "the server rejected the piece (status \(response.status)); its offset is requested")
+            work.record(.retry, "the server rejected the piece (status \(response.status)); the offset is requested")
             self.offset = nil
             try stall(isWhole: false, response)
         default:
@@ -270,7 +273,7 @@ struct UploadTransfer {
         }
     }
 
-    /// Discards the upload on the server and begins a new one.
+    /// Discards the state of the upload, so that the next request creates a new one.
     mutating func startOver(_ reason: String) throws {
         restarts += 1
         guard restarts <= Self.maximumRestarts else {

@@ -7,7 +7,8 @@ public struct UploadedFile: Sendable {
     public let byteCount: Int64
     /// The number of bytes that the server had from an earlier upload; 0 if it had none.
     public let resumedFrom: Int64
-    /// The number of times that the upload was started over, because the server no longer had it.
+    /// The number of times that the upload was started over, for example because the server no
+    /// longer had it.
     public let restarts: Int
     /// The URL of the upload on the server; `nil` if the server received the file in an ordinary
     /// request.
@@ -16,8 +17,9 @@ public struct UploadedFile: Sendable {
     public let location: URL?
     /// The response that completed the upload.
     ///
-    /// With ``UploadProtocol/draft``, the resource that the request was sent to creates it. If that
-    /// response was lost, it is the response to the request for the offset, without a body.
+    /// With ``UploadProtocol/draft``, this is the response of the resource to which the request was
+    /// sent. If that response was lost, it is the response to the request for the offset, without a
+    /// body.
     public let response: Response
 }
 
@@ -31,13 +33,13 @@ public enum UploadProtocol: Sendable, Hashable {
 }
 
 extension WebServiceError.Code {
-    /// An upload that failed for a local reason, such as a full disk; whose file exceeds a limit of
-    /// the server; or whose server violates the protocol.
+    /// An upload that failed for a local reason, such as a full disk, because the file exceeds a
+    /// limit of the server, or because the server violates the protocol.
     ///
     /// `WebServiceError.underlying` is the system error, if there is one. The state of the upload
     /// is retained, unless the server can no longer continue it.
     public static let upload = WebServiceError.Code("upload")
-    /// An upload of a file to a URL to which another task, in this or another process, is uploading
-    /// the file.
+    /// An upload that another task, in this or another process, has already begun: the file, the
+    /// protocol, the method and the URL are the same.
     public static let uploadInProgress = WebServiceError.Code("uploadInProgress")
 }

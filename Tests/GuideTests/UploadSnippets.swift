@@ -6,8 +6,7 @@ import WebServiceMocking
 import WebServiceUploads
 
 // Every snippet about uploads that resume of the Guide, the Cookbook and the article of
-// WebServiceUploads, with
-// its expected behavior. `DocumentationTests` verifies that none is missing.
+// WebServiceUploads, with its expected behavior. `DocumentationTests` verifies that none is missing.
 
 @Suite("Snippets about uploads that resume", .permit)
 struct UploadSnippets {

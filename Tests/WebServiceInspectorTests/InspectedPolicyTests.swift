@@ -48,7 +48,7 @@ struct InspectedPolicyTests {
     func hedging() async throws {
         let shown = try await show(
             [.hedging(after: .fixed(.milliseconds(1)))], [.text("late").after(.seconds(60)), .text("beer")])
-        #expect(shown.explanation.contains("hedging: the second request was answered first."))
+        #expect(shown.explanation.contains("hedging: the response to the second request arrived first."))
         #expect(inspected.store.exchanges().count == 2)
     }
 }

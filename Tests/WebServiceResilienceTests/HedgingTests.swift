@@ -58,10 +58,10 @@ struct HedgingTests {
         #expect(text == "second")
         #expect(elapsed == .milliseconds(60))
         #expect(mock.receivedRequests.count == 2)
-        #expect(decisions(task.task) == [Self.second, "the second request was answered first"])
+        #expect(decisions(task.task) == [Self.second, "the response to the second request arrived first"])
         #expect(
             task.timeline.events.filter { $0.kind == .attempt }.map { $0.status ?? 0 } == [0, 200])
-        #expect(task.timeline.explain().contains("hedging: the second request was answered first."))
+        #expect(task.timeline.explain().contains("hedging: the response to the second request arrived first."))
     }
 
     @Test("If the first response arrives first after all, it is returned", .covers("R-11"))
@@ -224,7 +224,7 @@ struct HedgingTests {
             recorder.lines(0) == [
                 "created GET https://mock.test/beer", "attempt 1 started GET https://mock.test/beer",
                 "hedging: \(Self.second)", "attempt 1 ended URLError -999",
-                "hedging: the second request was answered first", "ended 200 mock",
+                "hedging: the response to the second request arrived first", "ended 200 mock",
             ])
     }
 

@@ -2,8 +2,8 @@ import Foundation
 
 /// A request that is sent while another request of the same exchange is in flight.
 ///
-/// It has an exchange of its own, whose parent is that exchange, so that observers can tell the
-/// events of the two requests apart.
+/// It has a separate exchange, whose parent is that exchange, so that observers can distinguish the
+/// events of the two requests.
 package struct ConcurrentRequest: Sendable {
     private let parent: ExchangeContext
     private let next: Next
@@ -15,9 +15,11 @@ package struct ConcurrentRequest: Sendable {
         self.next = Next(exchange: exchange, interceptors: next.interceptors, position: next.position)
     }
 
-    /// Sends the request. Called once. The timeline of the parent has its events when it ends.
+    /// Sends the request. Called once. When the request ends, its events are added to the parent's
+    /// timeline.
     ///
-    /// - Throws: `URLError.cancelled` as soon as the Swift task is cancelled; any error of `next`.
+    /// - Throws: `URLError.cancelled` as soon as the Swift task is cancelled, or an error of
+    ///   `next`.
     package func response(to request: Request) async throws -> Response {
         try await parent.permission()
         let context = next.context
@@ -42,8 +44,9 @@ package struct ConcurrentRequest: Sendable {
         return true
     }
 
-    /// Makes the response that of the parent, in place of that of the parent's own request, which
-    /// the caller has cancelled. Called at most once, after ``response(to:)`` has returned.
+    /// Makes the response of this request that of the parent, in place of the response to the
+    /// parent's own request, which the caller has cancelled. Called at most once, after
+    /// ``response(to:)`` has returned.
     package func replaceParent() {
         parent.adopt(next.context)
     }

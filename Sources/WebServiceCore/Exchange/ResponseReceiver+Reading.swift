@@ -28,6 +28,8 @@ final class BodyHandle: Sendable {
 /// meantime, `CurlSession` does not read from the socket (`CurlHandle.receiveBody(_:)`). A session
 /// that cannot pause continues to read, and ``BodyDelivery`` buffers the bytes.
 extension ResponseReceiver {
+    package var mayPause: Bool { options.bufferSize != nil }
+
     package func didReceive(interim head: ResponseHead) throws {
         if options.isObserved { context?.report(interim: head) }
         try options.onInterim?(head)

@@ -58,8 +58,7 @@ package final class ResponseReceiver: BodyReceiver {
         private var rate = TransferRate()
         /// The state of a streamed body, once its head is accepted.
         var stream: StreamState?
-        /// A Boolean value that indicates whether the exchange uses another response, so that the
-        /// end of this one is not reported.
+        /// The exchange uses another response, so the end of this one is not reported.
         var isDiscarded = false
 
         init(progress: TransferProgress) { self.progress = progress }
@@ -233,8 +232,6 @@ package final class ResponseReceiver: BodyReceiver {
 
     // MARK: Reception
 
-    package var mayPause: Bool { options.bufferSize != nil }
-
     package func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
         if options.isObserved { context?.report(head) }
         // The limit applies to the decoded body, whose length is unknown.
@@ -334,15 +331,15 @@ package final class ResponseReceiver: BodyReceiver {
         case settled(Waiter?, (any DataTask)?)
         /// A reply of which the delegate or the observers are notified first.
         case settle(Reply, body: Data)
-        case endStream(start: UInt64, byteCount: Int64, isReported: Bool)
+        case endStream(start: UInt64, byteCount: Int64, ExchangeContext?)
     }
 
     package func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
         let result = result.mapError { error -> any Error in URLError(transport: error) ?? error }
         let step = state.withLock { state -> Step in
-            if let stream = state.stream {
-                return .endStream(
-                    start: stream.start, byteCount: state.progress.bytesReceived, isReported: !state.isDiscarded)
+            if let start = state.stream?.start {
+                let context = state.isDiscarded ? nil : context
+                return .endStream(start: start, byteCount: state.progress.bytesReceived, context)
             }
             if case .success = result, let decoder = state.decoder.take() { return .finish(decoder) }
             let body = state.body.take()
@@ -375,8 +372,8 @@ package final class ResponseReceiver: BodyReceiver {
         case .settle(let reply, let body):
             if case .failure = reply.result, !body.isEmpty, options.isObserved { context?.reportBody(body) }
             settle(reply)
-        case .endStream(let start, let byteCount, let isReported):
-            if isReported { context?.reportEnd(result, byteCount: byteCount, metrics, from: start) }
+        case .endStream(let start, let byteCount, let context):
+            context?.reportEnd(result, byteCount: byteCount, metrics, from: start)
             endStream(result)
         }
     }
