@@ -259,6 +259,62 @@ struct OutboxDecisionTests {
         #expect(Set(mock.receivedRequests.map { $0.headers["Idempotency-Key"] }).count == 3)
     }
 
+    @Test("A replacement that was made from the failed request has another key", .covers("O-09"))
+    func replacedKey() async throws {
+        mock.on(.POST, "/a", [.status(412), .status(200)])
+        let outbox = try await fixture.open { failure in
+            var request = failure.request
+            request.headers["If-Match"] = "\"2\""
+            return .replace(request)
+        }
+        try await outbox.submit(post("/a"))
+        await clock.advance(by: .zero)
+        #expect(mock.receivedRequests.map { $0.headers["If-Match"] } == [nil, "\"2\""])
+        #expect(Set(mock.receivedRequests.map { $0.headers["Idempotency-Key"] }).count == 2)
+    }
+
+    @Test("A server that requests no pause causes no endless loop", .covers("O-05"))
+    func noPause() async throws {
+        mock.on(.POST, "/a", MockResponse(statusCode: 503, headers: ["Retry-After": "0"]))
+        let outbox = try await fixture.open()
+        try await outbox.submit(post("/a"))
+        await clock.advance(by: .seconds(10))
+        #expect((5...21).contains(mock.receivedRequests.count))
+        await outbox.close()
+    }
+
+    @Test("Decisions in progress do not delay the requests of other entities", .covers("O-03"))
+    func pendingDecisions() async throws {
+        mock.on(.POST, "/a/{n}", .status(401))
+        mock.on(.POST, "/b", .status(200))
+        let gate = Once<Void>()
+        var options = Outbox.Options()
+        options.maximumConcurrentRequests = 1
+        let outbox = try await fixture.open(options) { _ in
+            await gate.value
+            return .drop
+        }
+        try await outbox.submit(post("/a/0"), entity: "a")
+        await clock.advance(by: .zero)
+        for path in ["/b", "/b", "/b", "/b", "/b"] { try await outbox.submit(post(path)) }
+        await clock.advance(by: .zero)
+        #expect(fixture.paths == ["/a/0", "/b", "/b", "/b", "/b", "/b"])
+        gate.set(())
+        await outbox.close()
+    }
+
+    @Test("A value that a request adds to a field of the service is stored with those of the service", .covers("O-01"))
+    func addedValue() async throws {
+        mock.service.headers["X-Tag"] = "a"
+        mock.on(.POST, "/a", .status(200))
+        let outbox = try await fixture.open()
+        var request = post("/a")
+        request.headers.add("b", for: "X-Tag")
+        try await outbox.submit(request)
+        await clock.advance(by: .zero)
+        #expect(mock.receivedRequests.first?.headers.values(for: "X-Tag") == ["a", "b"])
+    }
+
     @Test("Replacements that fail are sent after pauses", .covers("O-09"))
     func failingReplacement() async throws {
         mock.on(.POST, "/a", .status(400))
