@@ -64,6 +64,42 @@ struct UploadFaultTests {
     }
 
     @Test(
+        "A server that reduces the pieces by one byte each time receives a bounded number of requests", .covers("U-414")
+    )
+    func slowReduction() async throws {
+        let fixture = try UploadFixture(.draft)
+        fixture.server.set { request, _ in
+            guard request.method == .PATCH else { return nil }
+            let limit = "max-append-size=\(request.body.count - 1)"
+            return MockResponse(statusCode: 413, headers: ["Upload-Limit": limit])
+        }
+        let error = await #expect(throws: WebServiceError.self) { try await fixture.upload().value }
+        #expect(error?.code == .upload)
+        #expect(fixture.server.log.filter { $0.hasPrefix("PATCH") }.count == 8)
+    }
+
+    @Test("A server that completes an upload of the draft early is an error", .covers("U-413"))
+    func earlyCompletion() async throws {
+        let fixture = try UploadFixture(.draft)
+        fixture.server.set { request, _ in
+            request.method == .PATCH ? MockResponse(statusCode: 200, headers: ["Upload-Complete": "?1"]) : nil
+        }
+        let error = await #expect(throws: WebServiceError.self) { try await fixture.upload().value }
+        #expect(error?.message.contains("before it had the whole file") == true)
+        #expect(try fixture.state == nil)
+    }
+
+    @Test("The largest size of a piece does not trap", .covers("U-402"), arguments: UploadProtocol.allCases)
+    func largestPiece(_ kind: UploadProtocol) async throws {
+        let fixture = try UploadFixture(kind)
+        try await fixture.interrupt(after: 2)
+        let file = try await fixture.request.upload(resuming: kind, pieceSize: .max).value
+        #expect(file.resumedFrom > 0)
+        let isStored = fixture.isStored
+        #expect(isStored)
+    }
+
+    @Test(
         "Conflicts without progress end the upload after 8 requests", .covers("U-412"),
         arguments: UploadProtocol.allCases)
     func conflicts(_ kind: UploadProtocol) async throws {
