@@ -103,7 +103,7 @@ extension DownloadState {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         guard let content = try? encoder.encode(self) else { return nil }  // strings and integers can be encoded
-        let bytes = Data(Self.mark.utf8) + Data(Self.checksum(content).utf8) + content
+        let bytes = CheckedContent.encode(content, mark: Self.mark)
         return bytes.count <= Self.maximumLength ? bytes : nil
     }
 
@@ -111,11 +111,8 @@ extension DownloadState {
     ///
     /// - Returns: `nil` for a state of another version, and for a damaged one.
     init?(encoded bytes: Data) {
-        let (mark, length) = (Data(Self.mark.utf8), 17)
-        guard bytes.count <= Self.maximumLength, bytes.starts(with: mark) else { return nil }
-        let content = bytes.dropFirst(mark.count + length)
-        guard bytes.dropFirst(mark.count).prefix(length).elementsEqual(Self.checksum(content).utf8),
-            let state = try? JSON.decode(Self.self, from: Data(content), using: JSONDecoder())  // damaged is absent
+        guard bytes.count <= Self.maximumLength, let content = CheckedContent.decode(bytes, mark: Self.mark),
+            let state = try? JSON.decode(Self.self, from: content, using: JSONDecoder())  // damaged is absent
         else { return nil }
         self = state
     }
@@ -127,11 +124,5 @@ extension DownloadState {
         guard let content = try? folder.content(of: name, isWhole: { _, _ in false })  // unreadable is absent
         else { return nil }
         self.init(encoded: content.bytes)
-    }
-
-    /// Returns the checksum as 16 hexadecimal digits and a line feed.
-    private static func checksum(_ content: Data) -> String {
-        let hash = String(content.withUnsafeBytes { XXHash64.hash($0) }, radix: 16)
-        return String(repeating: "0", count: 16 - hash.utf8.count) + hash + "\n"
     }
 }

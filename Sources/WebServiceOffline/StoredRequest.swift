@@ -115,7 +115,7 @@ extension String {
 // MARK: - Encoding
 
 extension StoredRequest {
-    private static let mark = Data("webservice-outbox 1 ".utf8)
+    private static let mark = "webservice-outbox 1 "
     private static let lineFeed = UInt8(ascii: "\n")
 
     /// The content of the file.
@@ -125,26 +125,18 @@ extension StoredRequest {
         var content = try encoder.encode(head)  // contains no line feed
         content.append(Self.lineFeed)
         if let body { content.append(body) }
-        return Self.mark + Self.checksum(content) + content
+        return CheckedContent.encode(content, mark: Self.mark)
     }
 
     /// Decodes the content of a file.
     ///
     /// - Returns: `nil` if it is damaged or of another version.
     init?(encoded bytes: Data) {
-        let start = Self.mark.count + 17
-        guard bytes.count > start, bytes.starts(with: Self.mark) else { return nil }
-        let content = bytes.dropFirst(start)
-        guard bytes.dropFirst(Self.mark.count).prefix(17) == Self.checksum(content),
+        guard let content = CheckedContent.decode(bytes, mark: Self.mark),
             let end = content.firstIndex(of: Self.lineFeed),
             let head = try? JSON.decode(Head.self, from: Data(content[..<end]), using: JSONDecoder())  // damaged
         else { return nil }
         self.head = head
         body = head.hasBody ? Data(content[(end + 1)...]) : nil
-    }
-
-    /// Returns the checksum as 16 hexadecimal digits and a line feed.
-    private static func checksum(_ content: Data) -> Data {
-        Data((content.withUnsafeBytes { XXHash64.hash($0) }.hexadecimal + "\n").utf8)
     }
 }

@@ -46,7 +46,7 @@ extension UploadState {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         guard let content = try? encoder.encode(self) else { return nil }  // strings and numbers can be encoded
-        let bytes = Data(Self.mark.utf8) + Data(Self.checksum(content).utf8) + content
+        let bytes = CheckedContent.encode(content, mark: Self.mark)
         return bytes.count <= Self.maximumLength ? bytes : nil
     }
 
@@ -54,18 +54,9 @@ extension UploadState {
     ///
     /// - Returns: `nil` for a state of another version, and for a damaged one.
     init?(encoded bytes: Data) {
-        let (mark, length) = (Data(Self.mark.utf8), 17)
-        guard bytes.count <= Self.maximumLength, bytes.starts(with: mark) else { return nil }
-        let content = bytes.dropFirst(mark.count + length)
-        guard bytes.dropFirst(mark.count).prefix(length).elementsEqual(Self.checksum(content).utf8),
-            let state = try? JSON.decode(Self.self, from: Data(content), using: JSONDecoder())  // damaged is absent
+        guard bytes.count <= Self.maximumLength, let content = CheckedContent.decode(bytes, mark: Self.mark),
+            let state = try? JSON.decode(Self.self, from: content, using: JSONDecoder())  // damaged is absent
         else { return nil }
         self = state
-    }
-
-    /// Returns the checksum as 16 hexadecimal digits and a line feed.
-    private static func checksum(_ content: Data) -> String {
-        let hash = String(content.withUnsafeBytes { XXHash64.hash($0) }, radix: 16)
-        return String(repeating: "0", count: 16 - hash.utf8.count) + hash + "\n"
     }
 }
