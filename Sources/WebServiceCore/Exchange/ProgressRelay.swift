@@ -78,7 +78,7 @@ final class ProgressRelay: Prelude {
         while let (progress, handlers) = state.withLock({ $0.next() }) {
             for handler in handlers { handler(progress) }
         }
-        if state.withLock({ $0.delivery.isOver }) { finish() }
+        if state.withLock({ $0.delivery.isFinished }) { finish() }
     }
 
     /// Releases the handlers.

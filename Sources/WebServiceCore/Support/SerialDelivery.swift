@@ -7,6 +7,8 @@ struct SerialDelivery<Value> {
     private var isDelivering = false
     /// A Boolean value that indicates whether no further value is accepted.
     private(set) var isOver = false
+    /// A Boolean value that indicates whether the delivery is over and every value was delivered.
+    var isFinished: Bool { isOver && !isDelivering }
 
     /// Appends a value, unless the delivery is over.
     ///

@@ -44,7 +44,7 @@ final class EarlyValue<Value: Sendable>: Prelude {
         guard let value else { return }
         Task(executorPreference: clock.executor) { [self] in
             while let observer = state.withLock({ $0.observers.next() }) { await observer(value) }
-            if state.withLock({ $0.observers.isOver }) { isDelivered.set(true) }
+            if state.withLock({ $0.observers.isFinished }) { isDelivered.set(true) }
         }
     }
 }
