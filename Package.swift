@@ -253,8 +253,11 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceOfflineTests",
-            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceOffline", "TestSupport"],
-            swiftSettings: settings),
+            dependencies: [
+                "WebServiceCore", "WebServiceCaching", "WebServiceDownloads", "WebServiceMocking", "WebServiceOffline",
+                "WebServiceSockets", "WebServiceUploads", "TestSupport",
+            ] + curlDependency + sqliteDependency,
+            swiftSettings: optionalSettings),
         .testTarget(
             name: "WebServicePaginationTests",
             dependencies: ["WebServiceCore", "WebServiceMocking", "WebServicePagination", "TestSupport"],

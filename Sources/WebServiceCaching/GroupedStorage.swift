@@ -107,6 +107,11 @@ public struct GroupedStorage: ResponseStorage {
     }
 }
 
+extension GroupedStorage: ErasableStorage {
+    /// Erases the other storage.
+    package func erase() async throws { try await storage.eraseAll() }
+}
+
 /// The groups of a stored value, and the data that determines whether they are invalid.
 private struct Grouping: Sendable {
     var groups: Set<String>

@@ -103,6 +103,11 @@ public struct EncryptedStorage: ResponseStorage {
     }
 }
 
+extension EncryptedStorage: ErasableStorage {
+    /// Erases the other storage.
+    package func erase() async throws { try await storage.eraseAll() }
+}
+
 /// The first bytes of the data of an encrypted entry: signature, version, form of the content,
 /// whether the date is known, a zero byte, and the date in seconds since 1970 as the bits of a
 /// little-endian `Double`.

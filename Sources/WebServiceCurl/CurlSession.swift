@@ -147,6 +147,12 @@ public final class CurlSession: UploadingSession {
     }
 }
 
+extension CurlSession: SettlingSession {
+    package func settle() async {
+        for loop in loops { await loop.settle() }
+    }
+}
+
 extension WebServiceError.Code {
     /// A ``CurlSession`` cannot be created, or libcurl rejected a request.
     public static let curl = WebServiceError.Code("curl")

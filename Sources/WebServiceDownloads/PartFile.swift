@@ -89,8 +89,10 @@ final class PartFile: Sendable {
     /// before this object is deallocated.
     ///
     /// A part is removed if it has no bytes or no other process can continue it.
-    func close() {
-        let isUseless = names.state == nil || (try? length()) == 0  // otherwise it may have bytes
+    ///
+    /// - Parameter isUnwanted: Whether the part is removed in any case.
+    func close(isUnwanted: Bool = false) {
+        let isUseless = isUnwanted || names.state == nil || (try? length()) == 0  // otherwise it may have bytes
         if isUseless, !isRemoved.isSet { try? discard() }  // the file that remains does no harm
         file.unlock()
     }

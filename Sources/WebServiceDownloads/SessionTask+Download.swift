@@ -127,7 +127,7 @@ extension SessionTask {
     private func download(_ options: DownloadOptions) -> TypedTask<DownloadedFile> {
         perform { work in
             var transfer = try DownloadTransfer(work, options)
-            defer { transfer.file?.close() }
+            defer { transfer.file?.close(isUnwanted: work.accountHasEnded) }
             let file = try await transfer.run()
             return (file, file.response)
         }

@@ -38,6 +38,7 @@ public final class Outbox: Sendable {
         clock = service.taskClock
         let date = clock.date
         folder.queue.run { folder.removeTemporaryFiles(before: date.addingTimeInterval(-3600)) }
+        if service.accountScope?.add(self) == false { state.withLock { $0.close() } }
     }
 
     deinit {
@@ -202,4 +203,8 @@ extension Outbox.Entry {
         case .waiting, .sending, .sent, .removed: false
         }
     }
+}
+
+extension Outbox: AccountMember {
+    package func leave() async { await close() }
 }

@@ -191,3 +191,11 @@ public final class SQLiteStorage: ResponseStorage {
         connections.close()
     }
 }
+
+extension SQLiteStorage: ErasableStorage {
+    /// Closes the database and deletes its files, with its log and the databases that were renamed
+    /// because they were damaged.
+    package func erase() async throws {
+        try await connections.erase()
+    }
+}

@@ -50,7 +50,7 @@ extension SessionTask {
     ) -> TypedTask<UploadedFile> {
         perform { work in
             var transfer = try UploadTransfer(work, resuming, pieceSize: pieceSize, folder: state)
-            defer { transfer.file.close() }
+            defer { transfer.file.close(isUnwanted: work.accountHasEnded) }
             let file = try await transfer.run()
             return (file, file.response)
         }
@@ -72,7 +72,7 @@ extension SessionTask {
     public func endUpload(resuming: UploadProtocol, state: URL? = nil) -> TypedTask<Bool> {
         perform { work in
             let transfer = try UploadTransfer(work, resuming, pieceSize: 1, folder: state)
-            defer { transfer.file.close() }
+            defer { transfer.file.close(isUnwanted: work.accountHasEnded) }
             return try await transfer.end()
         }
     }

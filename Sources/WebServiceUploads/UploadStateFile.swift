@@ -138,8 +138,10 @@ final class UploadStateFile: Sendable {
     }
 
     /// Releases the lock. Called last. A file that no later upload needs is removed.
-    func close() {
-        if state.withLock({ $0.isUseless }) { try? remove() }  // the file that remains does no harm
+    ///
+    /// - Parameter isUnwanted: Whether the file is removed in any case.
+    func close(isUnwanted: Bool) {
+        if isUnwanted || state.withLock({ $0.isUseless }) { try? remove() }  // the file that remains does no harm
         state.withLock { _ = flock($0.file.number, LOCK_UN) }
     }
 

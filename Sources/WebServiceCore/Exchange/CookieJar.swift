@@ -153,7 +153,12 @@ public final class CookieJar: Sendable {
 
     /// Removes all cookies.
     public func removeAll() {
-        state.withLock { $0 = State() }
+        state.withLock { $0 = State(isClosed: $0.isClosed) }
+    }
+
+    /// Removes all cookies, and ignores those that are added later.
+    func close() {
+        state.withLock { $0 = State(isClosed: true) }
     }
 }
 
@@ -174,6 +179,9 @@ private struct State {
     private var byDomain: [String: [Stored]] = [:]
     private(set) var count = 0
     private var ticks: UInt64 = 0
+    let isClosed: Bool
+
+    init(isClosed: Bool = false) { self.isClosed = isClosed }
 
     var all: [Stored] { byDomain.values.flatMap(\.self) }
 
@@ -197,6 +205,7 @@ private struct State {
     }
 
     mutating func store(_ cookie: Cookie, at now: Date) {
+        guard !isClosed else { return }
         ticks += 1
         let place = byDomain[cookie.domain]?.firstIndex { cookie.replaces($0.cookie) }
         if cookie.isExpired(at: now) {

@@ -118,10 +118,7 @@ struct InFlight: Sendable {
 
     /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
     mutating func begin(_ work: any InFlightWork, isRetained: Bool = true) throws(WebServiceError) -> Change {
-        guard !isInvalidated else {
-            throw WebServiceError(
-                .serviceInvalidated, "the service was invalidated and sends no requests; create another WebService")
-        }
+        try checkValid()
         last += 1
         let entry = isRetained ? Entry.retained(work) : .unretained(WeakWork(work: work))
         entries[work.workID] = (last, entry)
@@ -140,6 +137,13 @@ struct InFlight: Sendable {
     }
 
     mutating func invalidate() { isInvalidated = true }
+
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
+    func checkValid() throws(WebServiceError) {
+        guard isInvalidated else { return }
+        throw WebServiceError(
+            .serviceInvalidated, "the service was invalidated and sends no requests; create another WebService")
+    }
 
     /// The notification of a change.
     var change: Change { Change(observers: observers.all) }

@@ -38,7 +38,7 @@ package struct FileStatus: Sendable, Equatable {
     }
 
     package var isRegular: Bool { kind == UInt32(S_IFREG) }
-    var isFolder: Bool { kind == UInt32(S_IFDIR) }
+    package var isFolder: Bool { kind == UInt32(S_IFDIR) }
     package var isLink: Bool { kind == UInt32(S_IFLNK) }
 }
 

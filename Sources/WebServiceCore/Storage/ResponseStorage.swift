@@ -122,6 +122,19 @@ extension ResponseStorage {
     }
 }
 
+/// A storage that can remove more than its entries.
+package protocol ErasableStorage: ResponseStorage {
+    /// Removes all data of the storage, also where the system does not reuse it, such as in logs.
+    func erase() async throws
+}
+
+extension ResponseStorage {
+    /// Removes all data of the storage.
+    package func eraseAll() async throws {
+        if let storage = self as? any ErasableStorage { try await storage.erase() } else { try await removeAll() }
+    }
+}
+
 extension TaskClock {
     /// Waits for an operation of a storage for at most 10 seconds.
     ///

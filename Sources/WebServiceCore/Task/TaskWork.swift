@@ -14,6 +14,10 @@ package struct TaskWork: Sendable {
     /// The clock of the service.
     package var clock: TaskClock { task.context.clock }
 
+    /// A Boolean value that indicates whether the account of the service has ended, so that files
+    /// for a later continuation are removed.
+    package var accountHasEnded: Bool { task.service.stages.scope?.isEnded == true }
+
     /// Returns the URL that the request is sent to.
     package func url() throws -> String { try task.context.encode(request).url }
 
@@ -137,6 +141,9 @@ private final class WorkRun: Prelude {
     ) {
         let (task, request) = (work.task, work.request)
         let stages = task.service.stages
+        // The files of an account are not removed while the work uses them.
+        let token = stages.scope?.begin()
+        if stages.scope != nil, token == nil { return task.cancel() }
         task.observe(stages.delegateReference)
         task.context.observe(by: stages.observers, request)
         _ = task.shared.withLock { $0.attach(self) }  // no result precedes the start
@@ -148,6 +155,7 @@ private final class WorkRun: Prelude {
                         error.request = error.request ?? request
                         return error
                     }
+                withExtendedLifetime(token) {}
                 self.isOver.set(true)
                 outcome.set(result.map(\.value))
                 task.complete(result.map(\.response))

@@ -31,11 +31,13 @@ final class ServiceCore: PipelineSource {
         var decoder: any BodyDecoder = JSONDecoder()
         var encoder: any BodyEncoder & Sendable = JSONEncoder()
         var typed = TypedConfiguration()
+        /// The account to which the service belongs.
+        var scope: AccountScope?
 
         fileprivate var stages: Stages {
             Stages(
                 session: session, interceptors: interceptors, cookieJar: cookieJar, delegate: delegate,
-                observers: observers)
+                observers: observers, scope: scope)
         }
     }
 
@@ -85,6 +87,7 @@ final class ServiceCore: PipelineSource {
         var copy = other.state.withLock { $0 }
         copy.inFlight = InFlight()
         state = Mutex(copy)
+        enter(copy.configuration.scope)
     }
 
     /// Returns a core with the same configuration and another session.
@@ -162,6 +165,11 @@ extension ServiceCore {
     /// Refuses further work.
     func invalidate() {
         state.withLock { $0.inFlight.invalidate() }
+    }
+
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
+    func checkValid() throws(WebServiceError) {
+        try state.withLock { state throws(WebServiceError) in try state.inFlight.checkValid() }
     }
 
     /// A sequence with an element after each change of the work in flight, and one at the start. A

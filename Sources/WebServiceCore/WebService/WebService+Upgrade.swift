@@ -80,6 +80,6 @@ private final class SubstitutedSession: PipelineSource {
     private func substituting(_ stages: Stages) -> Stages {
         Stages(
             session: session(stages.session.session), interceptors: stages.interceptors, cookieJar: stages.cookieJar,
-            delegate: stages.delegateReference, observers: stages.observers)
+            delegate: stages.delegateReference, observers: stages.observers, scope: stages.scope)
     }
 }

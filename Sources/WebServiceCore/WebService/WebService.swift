@@ -205,18 +205,20 @@ extension WebService: Session {
     public func addsCredentials(to url: URL) -> Bool { session.addsCredentials(to: url) }
 
     /// Returns a data task that sends the request over the service's session when it is resumed.
+    ///
     /// The task of a request that cannot be encoded completes with the error, on the thread that
-    /// resumes it.
+    /// resumes it, and so does a task that is created after ``invalidate()``.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
         let stages = core.stages
         let session = stages.session.session
-        guard let delegate = stages.delegateReference?.delegate else {
-            return session.dataTask(request: request, completion: completion)
-        }
         do {
+            try core.checkValid()
+            guard let delegate = stages.delegateReference?.delegate else {
+                return session.dataTask(request: request, completion: completion)
+            }
             let stage = DelegateStage(delegate: delegate)
             let original = request as? EncodedRequest
             var (request, urlRequest) = (request, try request.urlRequest())

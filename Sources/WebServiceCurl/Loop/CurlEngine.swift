@@ -209,6 +209,7 @@ final class CurlEngine {
             closingInstant = closingInstant ?? clock.now
             idleCheckInstant = 0
             if wanted == .cancelling { cancelAll() }
+        case .settle(let isSettled): isSettled.set(true)
         case .ring: break
         case .park: loop.park()
         }

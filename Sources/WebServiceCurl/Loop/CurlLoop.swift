@@ -34,6 +34,8 @@ final class CurlLoop: Sendable {
         /// Closes the connection of a channel that has ended.
         case release(CurlChannel)
         case close(CurlSession.Closing)
+        /// Reports that the jobs before it were carried out.
+        case settle(Once<Bool>)
         /// Acts on an instant of a clock that is not the system clock.
         case ring
         /// Stops using libcurl, because the process exits.
@@ -181,6 +183,17 @@ final class CurlLoop: Sendable {
         if inbox.withLock({ $0.add(job, clock) }) { wakeUp.signal() }
     }
 
+    /// Waits until the loop has carried out the jobs added so far, such as cancellations.
+    func settle() async {
+        guard forkCount == Fork.count else { return }
+        let isSettled = Once<Bool>()
+        let (isAwaited, needsWaking) = inbox.withLock { inbox in
+            (!inbox.hasEnded, inbox.add(.settle(isSettled), clock))
+        }
+        if needsWaking { wakeUp.signal() }
+        if isAwaited { _ = await isSettled.value }
+    }
+
     /// Stops accepting requests and requests the end of the loop.
     func end(_ closing: CurlSession.Closing) {
         guard forkCount == Fork.count else { return }
@@ -276,6 +289,7 @@ final class CurlLoop: Sendable {
         }
         for case .submit(let transfer, _) in jobs { transfer.refuse(URLError(.cancelled)) }
         for case .open(let channel) in jobs { channel.end(URLError(.cancelled)) }
+        for case .settle(let isSettled) in jobs { isSettled.set(true) }
         withExtendedLifetime(token) {}
     }
 }

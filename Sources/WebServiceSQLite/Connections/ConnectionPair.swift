@@ -76,6 +76,16 @@ final class ConnectionPair: Sendable {
         writer.close()
     }
 
+    /// Closes the connections after the changes that have begun, and deletes all files.
+    func erase() async throws {
+        try await writer.queue.result { [self] in
+            close()
+            do throws(SystemFailure) { try files.delete() } catch {
+                throw error.error(.storage, "the database could not be deleted")
+            }
+        }
+    }
+
     private func checkpoint(_ slot: ConnectionSlot) {
         let end = clock.now.addingSaturated(patience)
         let body: @Sendable () -> Void = {

@@ -89,6 +89,14 @@ struct DatabaseFiles: Sendable {
         unlink(index)
     }
 
+    /// Deletes all files, also those that were moved aside.
+    func delete() throws(SystemFailure) {
+        let aside = database + ".damaged"
+        for path in [database, log, index, database + "-journal", lock, aside, aside + "-wal"] {
+            try system("unlink") { unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR ? 0 : -1 }
+        }
+    }
+
     private static func look(_ path: String) throws(SystemFailure) -> (file: FileIdentity, size: Int64)? {
         var status = stat()
         let isThere =

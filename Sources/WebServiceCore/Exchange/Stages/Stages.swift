@@ -12,17 +12,20 @@ final class Stages: Sendable {
     let cookieJar: CookieJar?
     let delegateReference: DelegateReference?
     let observers: [any Observer]
+    /// The account to which the service belongs.
+    let scope: AccountScope?
 
     init(
         session: any Session = FoundationSession.shared, interceptors: [any Interceptor] = [],
         cookieJar: CookieJar? = nil,
-        delegate: DelegateReference? = nil, observers: [any Observer] = []
+        delegate: DelegateReference? = nil, observers: [any Observer] = [], scope: AccountScope? = nil
     ) {
         self.session = SessionStage(session)
         self.interceptors = interceptors
         self.cookieJar = cookieJar
         delegateReference = delegate
         self.observers = observers
+        self.scope = scope
     }
 
     /// Returns whether custom code that may ignore a cancellation runs before a request is sent: a

@@ -1,0 +1,100 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceCaching
+import WebServiceCore
+import WebServiceMocking
+import WebServiceOffline
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+#if WEBSERVICE_SQLITE
+import WebServiceSQLite
+#endif
+
+/// After a log-out, the bytes of all files are searched.
+@Suite("No data of an account remains on the disk", .permit)
+struct AccountDiskTests {
+    enum Kind: CaseIterable {
+        case files, sqlite
+        static var built: [Kind] {
+            #if WEBSERVICE_SQLITE
+            allCases
+            #else
+            [.files]
+            #endif
+        }
+    }
+
+    private let parent = TemporaryFolder.forTest().url
+    private var elsewhere: URL { parent.appendingPathComponent("elsewhere", isDirectory: true) }
+
+    private func storage(_ kind: Kind, in folder: URL) throws -> any ResponseStorage {
+        #if WEBSERVICE_SQLITE
+        if kind == .sqlite { return try SQLiteStorage(file: folder.appendingPathComponent("responses.sqlite")) }
+        #endif
+        return try FileStorage(folder: folder.appendingPathComponent("responses"))
+    }
+
+    private func files() throws -> [URL] {
+        let all = FileManager.default.enumerator(at: parent, includingPropertiesForKeys: nil)?.allObjects ?? []
+        return all.compactMap { $0 as? URL }.filter { !$0.hasDirectoryPath }
+    }
+
+    /// Returns the names of the files that contain a text.
+    private func files(with text: String) throws -> Set<String> {
+        Set(try files().filter { try Data(contentsOf: $0).range(of: Data(text.utf8)) != nil }.map(\.lastPathComponent))
+    }
+
+    @Test(
+        "Entries, deleted entries and logs are removed, in the folder and outside", .covers("O-35"),
+        arguments: Kind.built, [true, false])
+    func storages(kind: Kind, isInside: Bool) async throws {
+        let account = try Account(in: parent.appendingPathComponent("anna"))
+        let base = try storage(kind, in: isInside ? account.folder : elsewhere)
+        let storage = account.storage(base)
+        for number in 0..<40 {
+            let key = StorageKey(identifier: "\(number)")
+            let text = "secret-\(number) " + String(repeating: "x", count: 2_000)
+            try await storage.store(StorageEntry(.raw(Data(text.utf8)), date: nil), for: key)
+        }
+        for number in 0..<20 { try await storage.removeEntry(for: StorageKey(identifier: "\(number)")) }
+        // A database still has the bytes of the removed entries.
+        #expect(try files(with: "secret-1 ").isEmpty == (kind == .files))
+        #expect(try !files(with: "secret-30 ").isEmpty)
+        try await account.logOut()
+        #expect(try files() == [])
+        #expect(try await base.entry(for: StorageKey(identifier: "30")) == nil)
+    }
+
+    @Test("The HTTP cache and typed requests store nothing after a log-out", .covers("O-34"), arguments: Kind.built)
+    func cache(kind: Kind) async throws {
+        let mock = MockService()
+        mock.on(.GET, "/", .text("secret").header("Cache-Control", "max-age=1000"))
+        let account = try Account(in: parent.appendingPathComponent("anna"))
+        let service = account.service(like: mock.service)
+        let cache = ResponseCache(storage: account.storage(try storage(kind, in: account.folder)))
+        service.interceptors = [cache]
+        _ = try await service.GET("/").data().response
+        await eventually("the response is stored") { (try? files(with: "secret").isEmpty) == false }
+        try await account.logOut()
+        #expect(try files() == [])
+    }
+
+    #if WEBSERVICE_SQLITE
+    @Test("A database that was set aside because it was damaged is removed", .covers("O-35"))
+    func damaged() async throws {
+        let account = try Account(in: parent.appendingPathComponent("anna"))
+        let file = elsewhere.appendingPathComponent("responses.sqlite")
+        try FileManager.default.createDirectory(at: elsewhere, withIntermediateDirectories: true)
+        try Data("secret, and no database".utf8).write(to: file)
+        let storage = account.storage(try SQLiteStorage(file: file))
+        try await storage.store(StorageEntry(.raw(Data("x".utf8)), date: nil), for: StorageKey(identifier: "a"))
+        #expect(try files(with: "secret") == ["responses.sqlite.damaged"])
+        try await account.logOut()
+        #expect(try files() == [])
+    }
+    #endif
+}

@@ -1,0 +1,55 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import WebServiceOffline
+
+/// Random interleavings of requests, refreshes, stores, streams and log-outs.
+@Suite("Model of an account", .permit(minutes: isSoak ? 60 : 5))
+struct AccountModelTests {
+    @Test("After a log-out no request is sent, and nothing of the account is stored", .covers("O-30"))
+    func account() async throws {
+        let rounds = isSoak ? 100_000 : isSanitized ? 300 : 2_000
+        #expect(try await violations(of: .account, rounds: rounds) == [:])
+    }
+
+    @Test("Without an account, the same model finds requests, entries and cookies after the log-out", .covers("O-30"))
+    func byHand() async throws {
+        let found = try await violations(of: .byHand, rounds: 1_000)
+        #expect(found["a request was sent"] != nil)
+        #expect(found["an entry remains"] != nil)
+        #expect(found["a cookie remains"] != nil)
+    }
+
+    /// Returns the violations with the number of rounds in which they were found.
+    private func violations(of ending: AccountModel.Ending, rounds: Int) async throws -> [String: Int] {
+        let folder = TemporaryFolder(inMemory: true)
+        var found: [String: Int] = [:]
+        for round in 0..<rounds {
+            var generator = SeededGenerator(seed: UInt64(round))
+            let model = try AccountModel(ending, in: folder.url.appendingPathComponent("account"))
+            try await run(model, &generator)
+            for violation in Set(model.violations.values) { found[violation, default: 0] += 1 }
+        }
+        return found
+    }
+
+    private func run(_ model: AccountModel, _ generator: inout SeededGenerator) async throws {
+        let steps = 4 + generator.next() % 24
+        let end = generator.next() % steps
+        var logOut: Task<Void, any Error>?
+        for step in 0..<steps {
+            let random = generator.next()
+            if step == end { logOut = Task { try await model.logOut() } }
+            switch random % 4 {
+            case 0: model.begin(random >> 8)
+            case 1: await Task.yield()
+            default: if !model.parked.release(random >> 8) { model.begin(random >> 8) }
+            }
+        }
+        await model.finish(&generator)
+        try await logOut?.value
+        await model.finish(&generator)
+        model.check()
+    }
+}
