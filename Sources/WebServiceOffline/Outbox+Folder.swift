@@ -24,7 +24,6 @@ extension Outbox {
     /// - Parameter name: The entry that was added by this process; `nil` for all that the first
     ///   listing contains.
     func read(upTo name: String? = nil) {
-        var updates: [Update] = []
         do throws(SystemFailure) {
             let takesLock = state.withLock(\.isSender) ? true : try folder.takeLock()
             var names = name == nil ? try folder.names() : OutboxFolder.Names()
@@ -32,59 +31,42 @@ extension Outbox {
             if let last = name ?? names.entries.last(where: { !known.contains($0) }) {
                 names = try folder.names()
                 for name in names.entries where name <= last && !known.contains(name) {
-                    if let update = try readEntry(name) { updates.append(update) }
+                    try readEntry(name)
                 }
             }
             // A submission does not look at the other entries.
-            if name == nil { updates += removeVanished(names) }
+            if name == nil { removeVanished(names) }
             if takesLock { state.withLock { $0.becomeSender() } }
         } catch {
             // The next call continues with the first entry that could not be read.
         }
-        report(updates)
         sendNext()
     }
 
-    private func readEntry(_ name: String) throws(SystemFailure) -> Update? {
+    private func readEntry(_ name: String) throws(SystemFailure) {
         switch try folder.content(of: name) {
-        case .missing: return nil
-        case .damaged: return setAside(name)
+        case .missing: break
+        case .damaged: setAside(name)
         case .request(let request):
             let entry = Entry(id: request.head.id, entity: request.head.entity, date: request.head.date)
-            state.withLock { $0.insert(OutboxState.Item(name: name, entry: entry)) }
-            return .entry(entry)
+            change { $0.insert(OutboxState.Item(name: name, entry: entry)) }
         }
     }
 
     /// Renames a damaged file.
-    func setAside(_ name: String) -> Update {
+    func setAside(_ name: String) {
         let file = folder.setAside(name)
-        state.withLock { _ = $0.damaged.insert(file.lastPathComponent) }
-        return .damagedFile(file)
+        change { $0.addDamaged(file) }
     }
 
     /// Removes entries from memory whose files another process has removed.
-    private func removeVanished(_ names: OutboxFolder.Names) -> [Update] {
+    private func removeVanished(_ names: OutboxFolder.Names) {
         let present = Set(names.entries)
-        return state.withLock { state in
-            state.damaged.formUnion(names.damaged)
-            let vanished = state.items.values.filter { !present.contains($0.name) && !state.isBusy($0.lane) }
-            return vanished.compactMap { item in
-                guard var entry = state.remove(item.entry.id)?.entry else { return nil }
-                entry.state = item.outcome ?? .removed
-                return .entry(entry)
+        change { state in
+            state.addDamaged(names.damaged)
+            for item in state.items.values where !present.contains(item.name) && !state.isBusy(item.lane) {
+                state.remove(item.entry.id, as: item.outcome ?? .removed)
             }
         }
-    }
-
-    /// Removes an entry from memory, and reports its last state.
-    @discardableResult
-    func end(_ id: UUID, _ last: Entry.State) -> OutboxState.Item? {
-        guard let item = state.withLock({ $0.remove(id) }) else { return nil }
-        var entry = item.entry
-        entry.state = last
-        report([.entry(entry)])
-        sendNext()
-        return item
     }
 }

@@ -8,8 +8,7 @@ import FoundationNetworking
 extension Outbox {
     /// Starts as many requests as the limit permits.
     func sendNext() {
-        let started = state.withLock { $0.start(limit: options.maximumConcurrentRequests) }
-        report(started.map { .entry($0.entry) })
+        let started = change { $0.start(limit: options.maximumConcurrentRequests) }
         var isReleased = false
         for item in started {
             state.withLock { state in
@@ -40,11 +39,11 @@ extension Outbox {
             return pause(id, after: nil)
         }
         switch content {
-        case .missing: end(id, .removed)
+        case .missing: change { $0.remove(id, as: .removed) }
         case .damaged:
             _ = try? await onQueue("") { [self] in  // does not throw
-                report([setAside(item.name)])
-                end(id, .removed)
+                setAside(item.name)
+                change { $0.remove(id, as: .removed) }
             }
         case .request(let stored):
             let request = stored.request(for: service)
@@ -103,8 +102,7 @@ extension Outbox {
     }
 
     private func block(_ id: UUID) {
-        let changed = state.withLock { $0.change(id) { $0.entry.state = .blocked } }
-        report(changed.map { [.entry($0.entry)] } ?? [])
+        change { _ = $0.change(id) { $0.entry.state = .blocked } }
     }
 
     /// Replaces the request of an entry, which is sent at once, or after a pause if the entry has
@@ -133,7 +131,7 @@ extension Outbox {
             try await onQueue("the entry could not be removed") { [self] in
                 guard let item = state.withLock({ $0.items[id] }) else { return }
                 try folder.remove(item.name)
-                end(id, last)
+                change { $0.remove(id, as: last) }
             }
         } catch {
             pause(id, after: nil)
@@ -146,29 +144,27 @@ extension Outbox {
     private func pause(_ id: UUID, after requested: Duration?) {
         let random = clock.random()
         let now = clock.date
-        let paused = state.withLock { state in
+        let paused = change { state in
             var pause = Duration.zero
+            let isClosed = state.isClosed
             let item = state.change(id) { item in
                 item.failures += 1
                 pause = requested ?? self.pause(item.failures, random)
-                item.entry.state = .pausing(until: now.addingTimeInterval(pause.inSeconds))
+                item.entry.state = isClosed ? .waiting : .pausing(until: now.addingTimeInterval(pause.inSeconds))
                 item.turn += 1
                 item.task = nil
             }
             return item.map { ($0, pause) }
         }
         guard let (item, pause) = paused else { return }
-        report([.entry(item.entry)])
         _ = clock.schedule(after: pause) { [weak self] in self?.resume(id, turn: item.turn) }
     }
 
     /// Ends a pause.
     private func resume(_ id: UUID, turn: Int) {
-        let item = state.withLock { state in
-            state.items[id]?.turn == turn ? state.change(id) { $0.entry.state = .waiting } : nil
+        change { state in
+            if state.items[id]?.turn == turn { state.change(id) { $0.entry.state = .waiting } }
         }
-        guard let item else { return }
-        report([.entry(item.entry)])
         sendNext()
     }
 

@@ -97,7 +97,8 @@ public final class Outbox: Sendable {
         try await onQueue("the entry could not be removed") { [self] in
             guard let item = state.withLock({ $0.items[id] }) else { return false }
             try folder.remove(item.name)
-            end(id, .removed)?.task?.cancel()
+            change { $0.remove(id, as: .removed) }?.task?.cancel()
+            sendNext()
             return true
         }
     }
@@ -107,16 +108,14 @@ public final class Outbox: Sendable {
     ///
     /// - Parameter id: The entry. Defaults to `nil`: all entries.
     public func retry(_ id: UUID? = nil) {
-        let changed = state.withLock { state in
-            (id.map { [$0] } ?? Array(state.items.keys)).compactMap { id in
-                guard let item = state.items[id], item.entry.isResting else { return nil as Entry? }
-                return state.change(id) {
+        change { state in
+            for id in id.map({ [$0] }) ?? Array(state.items.keys) where state.items[id]?.entry.isResting == true {
+                state.change(id) {
                     $0.entry.state = .waiting
                     $0.turn += 1
-                }?.entry
+                }
             }
         }
-        report(changed.map(Update.entry))
         sendNext()
     }
 
@@ -141,8 +140,10 @@ public final class Outbox: Sendable {
         }
     }
 
-    /// The changes from now on. Each sequence delivers all of them; if more than 1,000 are unread,
-    /// the oldest are lost. The sequence ends when the outbox is closed or deallocated.
+    /// The changes from now on, in the order in which they took place.
+    ///
+    /// Each sequence delivers all of them; if more than 1,000 are unread, the oldest are lost. The
+    /// sequence ends when the outbox is closed or deallocated.
     public var updates: AsyncStream<Update> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1_000)) { continuation in
             let id = UUID()
@@ -163,13 +164,13 @@ public final class Outbox: Sendable {
     /// When the method returns, nothing is in flight. The method waits for a call of `onFailure`
     /// that is in progress, so do not await it in that closure.
     public func close() async {
-        let (tasks, observers) = state.withLock { state in
-            defer { state.close() }
-            return (Array(state.tasks.values), Array(state.observers.values))
+        let tasks = state.withLock { state in
+            state.close()
+            return Array(state.tasks.values)
         }
         for task in tasks { task.cancel() }
         for task in tasks { await task.value }
-        for observer in observers { observer.finish() }
+        change { $0.endUpdates() }
         _ = try? await onQueue("") { [self] in folder.unlock() }  // does not throw
     }
 
@@ -185,13 +186,18 @@ public final class Outbox: Sendable {
         }
     }
 
-    /// Delivers changes to the sequences.
-    func report(_ updates: [Update]) {
-        guard !updates.isEmpty else { return }
-        let observers = state.withLock { Array($0.observers.values) }
-        for update in updates {
-            for observer in observers { observer.yield(update) }
+    /// Changes the state, and delivers the changes of entries to the sequences. If another thread
+    /// delivers at this time, it also delivers these changes.
+    @discardableResult
+    func change<Result: Sendable>(_ body: (inout OutboxState) -> Result) -> Result {
+        let (result, delivers) = state.withLock { state in (body(&state), state.delivery.begin()) }
+        guard delivers else { return result }
+        while let delivery = state.withLock({ $0.delivery.next() }) {
+            for observer in delivery.observers.values {
+                if let update = delivery.update { observer.yield(update) } else { observer.finish() }
+            }
         }
+        return result
     }
 }
 

@@ -5,6 +5,7 @@ import WebServiceCore
 ///
 /// A lane contains the entries of one entity, or one independent entry. Only its first entry may be
 /// sent. No operation except ``becomeSender()`` takes time in proportion to the number of lanes.
+/// Each change of an entry is recorded for the observers, so their order is that of the changes.
 struct OutboxState {
     enum Lane: Hashable, Sendable {
         case entity(String)
@@ -30,11 +31,19 @@ struct OutboxState {
     private(set) var items: [UUID: Item] = [:]
     private(set) var names: Set<String> = []
     /// Damaged files, including those that could not be renamed.
-    var damaged: Set<String> = []
+    private(set) var damaged: Set<String> = []
     /// A Boolean value that indicates whether this process sends.
     private(set) var isSender = false
     private(set) var isClosed = false
     var observers: [UUID: AsyncStream<Outbox.Update>.Continuation] = [:]
+    /// The changes that were not delivered yet.
+    var delivery = SerialDelivery<Delivery>()
+
+    /// A change, or the end of the changes if there is none, and the observers that receive it.
+    struct Delivery: Sendable {
+        var update: Outbox.Update?
+        var observers: [UUID: AsyncStream<Outbox.Update>.Continuation]
+    }
 
     private var lanes: [Lane: [UUID]] = [:]
     /// The lanes with a request in flight, or with a decision in progress.
@@ -54,12 +63,18 @@ struct OutboxState {
         lanes[item.lane, default: []].insert(id, at: last.map { $0 + 1 } ?? 0)
         items[id] = item
         names.insert(item.name)
+        record(.entry(item.entry))
         offer(item.lane)
     }
 
     /// Removes an entry, and returns it.
-    mutating func remove(_ id: UUID) -> Item? {
-        guard let item = items.removeValue(forKey: id) else { return nil }
+    ///
+    /// - Parameter last: Its last state.
+    @discardableResult
+    mutating func remove(_ id: UUID, as last: Outbox.Entry.State) -> Item? {
+        guard var item = items.removeValue(forKey: id) else { return nil }
+        item.entry.state = last
+        record(.entry(item.entry))
         names.remove(item.name)
         lanes[item.lane]?.removeAll { $0 == id }
         if lanes[item.lane]?.isEmpty == true { lanes[item.lane] = nil }
@@ -71,11 +86,22 @@ struct OutboxState {
     @discardableResult
     mutating func change(_ id: UUID, _ change: (inout Item) -> Void) -> Item? {
         guard var item = items[id] else { return nil }
+        let state = item.entry.state
         change(&item)
         items[id] = item
+        if item.entry.state != state { record(.entry(item.entry)) }
         offer(item.lane)
         return item
     }
+
+    /// Adds a damaged file that has been renamed, or could not be renamed.
+    mutating func addDamaged(_ file: URL) {
+        damaged.insert(file.lastPathComponent)
+        record(.damagedFile(file))
+    }
+
+    /// Adds damaged files that another process has renamed.
+    mutating func addDamaged(_ names: [String]) { damaged.formUnion(names) }
 
     mutating func becomeSender() {
         guard !isSender else { return }
@@ -83,9 +109,17 @@ struct OutboxState {
         for lane in lanes.keys { offer(lane) }
     }
 
-    mutating func close() {
-        isClosed = true
+    mutating func close() { isClosed = true }
+
+    /// Ends the sequences of the observers, after the changes that were recorded before.
+    mutating func endUpdates() {
+        delivery.append(Delivery(update: nil, observers: observers))
         observers = [:]
+    }
+
+    private mutating func record(_ update: Outbox.Update) {
+        guard !observers.isEmpty else { return }
+        delivery.append(Delivery(update: update, observers: observers))
     }
 
     /// Returns the entries to send now. Their lanes are busy until ``release(_:)``.
@@ -99,6 +133,7 @@ struct OutboxState {
                 busy.insert(item.lane)
                 item.turn += 1
                 item.entry.state = .sending
+                record(.entry(item.entry))
                 started.append(item)
             }
             items[id] = item

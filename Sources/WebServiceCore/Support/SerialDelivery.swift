@@ -2,7 +2,7 @@
 ///
 /// This value is part of a state that a lock protects. The caller that ``begin()`` selects delivers
 /// the values of ``next()`` outside the lock, until it returns `nil`.
-struct SerialDelivery<Value> {
+package struct SerialDelivery<Value> {
     private var waiting = Queue<Value>()
     private var isDelivering = false
     /// A Boolean value that indicates whether no further value is accepted.
@@ -10,24 +10,26 @@ struct SerialDelivery<Value> {
     /// A Boolean value that indicates whether the delivery is over and every value was delivered.
     var isFinished: Bool { isOver && !isDelivering }
 
+    package init() {}
+
     /// Appends a value, unless the delivery is over.
     ///
     /// - Parameter replacesOthers: Whether the value replaces the pending ones.
-    mutating func append(_ value: Value, replacesOthers: Bool = false) {
+    package mutating func append(_ value: Value, replacesOthers: Bool = false) {
         guard !isOver else { return }
         if replacesOthers { waiting = Queue() }
         waiting.append(value)
     }
 
     /// - Returns: Whether the caller must deliver the pending values.
-    mutating func begin() -> Bool {
+    package mutating func begin() -> Bool {
         guard !isDelivering, !waiting.isEmpty else { return false }
         isDelivering = true
         return true
     }
 
     /// Returns the next value for the caller that delivers.
-    mutating func next() -> Value? {
+    package mutating func next() -> Value? {
         let value = waiting.popFirst()
         isDelivering = value != nil
         return value
