@@ -21,18 +21,15 @@ extension Outbox {
     /// the listing. So only entries up to the last one of the first listing are read, from a second
     /// one.
     ///
-    /// - Parameter name: The entry that was added by this process; `nil` for all that the first
-    ///   listing contains.
+    /// - Parameter name: The entry that was added by this process, if an earlier one is unknown;
+    ///   `nil` for all that the first listing contains.
     func read(upTo name: String? = nil) {
         do throws(SystemFailure) {
             let takesLock = state.withLock(\.isSender) ? true : try folder.takeLock()
             var names = name == nil ? try folder.names() : OutboxFolder.Names()
-            let known = state.withLock { $0.names.union($0.damaged) }
-            if let last = name ?? names.entries.last(where: { !known.contains($0) }) {
+            if let last = name ?? unknown(names).last {
                 names = try folder.names()
-                for name in names.entries where name <= last && !known.contains(name) {
-                    try readEntry(name)
-                }
+                for name in unknown(names) where name <= last { try readEntry(name) }
             }
             // A submission does not look at the other entries.
             if name == nil { removeVanished(names) }
@@ -43,14 +40,22 @@ extension Outbox {
         sendNext()
     }
 
+    private func unknown(_ names: OutboxFolder.Names) -> [String] {
+        state.withLock { state in names.entries.filter { !state.isKnown($0) } }
+    }
+
     private func readEntry(_ name: String) throws(SystemFailure) {
         switch try folder.content(of: name) {
         case .missing: break
         case .damaged: setAside(name)
-        case .request(let request):
-            let entry = Entry(id: request.head.id, entity: request.head.entity, date: request.head.date)
-            change { $0.insert(OutboxState.Item(name: name, entry: entry)) }
+        case .request(let request): insert(request, named: name)
         }
+    }
+
+    /// Adds an entry to the memory.
+    func insert(_ request: StoredRequest, named name: String) {
+        let entry = Entry(id: request.head.id, entity: request.head.entity, date: request.head.date)
+        change { $0.insert(OutboxState.Item(name: name, entry: entry)) }
     }
 
     /// Renames a damaged file.

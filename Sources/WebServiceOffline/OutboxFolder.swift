@@ -90,8 +90,8 @@ final class OutboxFolder: Sendable {
 
     // MARK: Entries
 
-    /// Stores an entry durably after all others, and returns its name.
-    func add(_ request: StoredRequest, maximumCount: Int) throws -> String {
+    /// Stores an entry durably after all others, and returns its name and the earlier names.
+    func add(_ request: StoredRequest, maximumCount: Int) throws -> (name: String, earlier: [String]) {
         let names = try names().entries
         guard names.count < maximumCount else {
             throw WebServiceError(
@@ -107,7 +107,7 @@ final class OutboxFolder: Sendable {
             try? folder.remove(name)  // the submission has failed, even if the file remains
             throw error
         }
-        return name
+        return (name, names)
     }
 
     /// Returns whether the file of an entry exists.

@@ -29,7 +29,7 @@ struct OutboxState {
     }
 
     private(set) var items: [UUID: Item] = [:]
-    private(set) var names: Set<String> = []
+    private var names: Set<String> = []
     /// Damaged files, including those that could not be renamed.
     private(set) var damaged: Set<String> = []
     /// A Boolean value that indicates whether this process sends.
@@ -146,6 +146,9 @@ struct OutboxState {
         tasks[lane] = nil
         offer(lane)
     }
+
+    /// Returns whether an entry or a damaged file has a name.
+    func isKnown(_ name: String) -> Bool { names.contains(name) || damaged.contains(name) }
 
     func isBusy(_ lane: Lane) -> Bool { busy.contains(lane) }
 
