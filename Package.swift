@@ -53,7 +53,9 @@ let sqliteTargets: [Target] =
     : [
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
-        .target(name: "WebServiceSQLite", dependencies: ["WebServiceCore", "CSQLite"], swiftSettings: settings),
+        .target(
+            name: "WebServiceSQLite", dependencies: ["WebServiceCore", "WebServiceOffline", "CSQLite"],
+            swiftSettings: settings),
         .testTarget(
             name: "WebServiceSQLiteTests",
             dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceSQLite", "CSQLite", "TestSupport"],
@@ -201,7 +203,8 @@ let package = Package(
             swiftSettings: optionalSettings
         ),
         .executableTarget(
-            name: "outbox-probe", dependencies: ["WebServiceCore", "WebServiceOffline"] + curlDependency,
+            name: "outbox-probe",
+            dependencies: ["WebServiceCore", "WebServiceOffline"] + curlDependency + sqliteDependency,
             path: "Tests/OutboxProbe", swiftSettings: optionalSettings
         ),
         .executableTarget(
@@ -212,6 +215,7 @@ let package = Package(
         ),
         .target(
             name: "TestSupport", dependencies: ["WebServiceCore", "WebServiceMocking"], path: "Tests/TestSupport",
+            exclude: ["Disk/disk-log.c"],
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceCoreTests",

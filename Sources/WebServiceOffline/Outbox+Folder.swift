@@ -24,9 +24,9 @@ extension Outbox {
     /// - Parameter name: The entry that was added by this process, if an earlier one is unknown;
     ///   `nil` for all that the first listing contains.
     func read(upTo name: String? = nil) {
-        do throws(SystemFailure) {
+        do {
             let takesLock = state.withLock(\.isSender) ? true : try folder.takeLock()
-            var names = name == nil ? try folder.names() : OutboxFolder.Names()
+            var names = name == nil ? try folder.names() : OutboxNames()
             if let last = name ?? unknown(names).last {
                 names = try folder.names()
                 for name in unknown(names) where name <= last { try readEntry(name) }
@@ -40,11 +40,11 @@ extension Outbox {
         sendNext()
     }
 
-    private func unknown(_ names: OutboxFolder.Names) -> [String] {
+    private func unknown(_ names: OutboxNames) -> [String] {
         state.withLock { state in names.entries.filter { !state.isKnown($0) } }
     }
 
-    private func readEntry(_ name: String) throws(SystemFailure) {
+    private func readEntry(_ name: String) throws {
         switch try folder.content(of: name) {
         case .missing: break
         case .damaged: setAside(name)
@@ -64,14 +64,18 @@ extension Outbox {
         change { $0.addDamaged(file) }
     }
 
-    /// Removes entries from memory whose files another process has removed.
-    private func removeVanished(_ names: OutboxFolder.Names) {
+    /// Removes entries from memory that another process has removed, and adds damaged files that it
+    /// has renamed.
+    private func removeVanished(_ names: OutboxNames) {
         let present = Set(names.entries)
         change { state in
-            state.addDamaged(names.damaged)
+            for name in names.damaged where !state.damaged.contains(name) {
+                state.addDamaged(folder.url.appendingPathComponent(name, isDirectory: false))
+            }
             for item in state.items.values where !present.contains(item.name) && !state.isBusy(item.lane) {
                 state.remove(item.entry.id, as: item.outcome ?? .removed)
             }
+            return removed + damaged.map { .damagedFile(folder.url.appendingPathComponent($0, isDirectory: false)) }
         }
     }
 }

@@ -22,13 +22,13 @@ public import WebServiceCore
 public final class Outbox: Sendable {
     let service: WebService
     let options: Options
-    let folder: OutboxFolder
+    let folder: any OutboxStore
     let decide: @Sendable (Failure) async -> Decision
     let clock: TaskClock
     let state = Mutex(OutboxState())
 
     init(
-        _ folder: OutboxFolder, of service: WebService, options: Options,
+        _ folder: any OutboxStore, of service: WebService, options: Options,
         decide: @escaping @Sendable (Failure) async -> Decision
     ) {
         self.folder = folder

@@ -100,9 +100,6 @@ struct OutboxState {
         record(.damagedFile(file))
     }
 
-    /// Adds damaged files that another process has renamed.
-    mutating func addDamaged(_ names: [String]) { damaged.formUnion(names) }
-
     mutating func becomeSender() {
         guard !isSender else { return }
         isSender = true

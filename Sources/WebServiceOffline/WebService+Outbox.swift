@@ -23,7 +23,15 @@ extension WebService {
         in folder: URL, options: Outbox.Options = Outbox.Options(),
         onFailure: @escaping @Sendable (_ failure: Outbox.Failure) async -> Outbox.Decision = { _ in .keep }
     ) throws -> Outbox {
-        let outbox = Outbox(try OutboxFolder(folder), of: self, options: options, decide: onFailure)
+        outbox(try OutboxFolder(folder), options, onFailure)
+    }
+
+    /// Opens an outbox that stores its entries in a certain place.
+    package func outbox(
+        _ store: any OutboxStore, _ options: Outbox.Options,
+        _ onFailure: @escaping @Sendable (_ failure: Outbox.Failure) async -> Outbox.Decision
+    ) -> Outbox {
+        let outbox = Outbox(store, of: self, options: options, decide: onFailure)
         outbox.poll()
         return outbox
     }

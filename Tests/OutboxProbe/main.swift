@@ -5,11 +5,16 @@ import WebServiceOffline
 #if WEBSERVICE_CURL
 import WebServiceCurl
 #endif
+#if WEBSERVICE_SQLITE
+import WebServiceSQLite
+#endif
 
 // Submits requests to an outbox in a separate process, for tests that kill the process:
 //
-//     outbox-probe FOLDER URL NAME ROUND COUNT
+//     outbox-probe PATH URL NAME ROUND COUNT
 //
+// PATH is a folder, or a database if it ends with `.sqlite`. With another argument, the program first
+// creates the folder.
 // Submits COUNT requests, `POST /effects/NAME/ROUND/N` of the entity NAME/M, where M is N modulo 3,
 // and prints `ack N` after each submission and `done` after the last one. Then it sends until its
 // standard input ends. The exit status is 0 for success, 1 for an error and 2 for wrong arguments.
@@ -20,8 +25,8 @@ func write(_ line: String) {
 }
 
 let arguments = Array(CommandLine.arguments.dropFirst())
-guard arguments.count == 5, let count = Int(arguments[4]) else {
-    print("outbox-probe FOLDER URL NAME ROUND COUNT")
+guard arguments.count >= 5, let count = Int(arguments[4]) else {
+    print("outbox-probe PATH URL NAME ROUND COUNT")
     exit(2)
 }
 do {
@@ -33,7 +38,19 @@ do {
     options.firstPause = .milliseconds(5)
     options.maximumPause = .milliseconds(20)
     options.pollInterval = .milliseconds(20)
-    let outbox = try service.outbox(in: URL(fileURLWithPath: arguments[0], isDirectory: true), options: options)
+    let file = URL(fileURLWithPath: arguments[0])
+    let isDatabase = file.pathExtension == "sqlite"
+    if arguments.count > 5 {
+        try FileManager.default.createDirectory(
+            at: isDatabase ? file.deletingLastPathComponent() : file, withIntermediateDirectories: true)
+    }
+    #if WEBSERVICE_SQLITE
+    let outbox =
+        try isDatabase
+        ? service.outbox(inDatabase: file, options: options) : service.outbox(in: file, options: options)
+    #else
+    let outbox = try service.outbox(in: file, options: options)
+    #endif
     for number in 0..<count {
         let path = "/effects/\(arguments[2])/\(arguments[3])/\(number)"
         try await outbox.submit(service.request(.POST, path: path), entity: "\(arguments[2])/\(number % 3)")

@@ -6,34 +6,40 @@ import WebServiceMocking
 
 @testable import WebServiceOffline
 
-@Suite("Processes with an outbox are killed", .permit(minutes: isSoak ? 60 : 2))
+@Suite("Processes with an outbox are killed", .permit(minutes: isSoak ? 60 : 3))
 struct OutboxKillTests {
-    private let folder = TemporaryFolder.forTest().url.appendingPathComponent("outbox", isDirectory: true)
+    private let scratch = TemporaryFolder.forTest().url
 
-    @Test("No request of a killed process is lost, has two effects, or overtakes another", .covers("O-20"))
-    func kills() async throws {
+    @Test(
+        "No request of a killed process is lost, has two effects, or overtakes another", .covers("O-20", "O-43"),
+        arguments: OutboxPlace.allCases)
+    func kills(_ place: OutboxPlace) async throws {
         let effects = Effects()
         let server = try MockServer.forTest { try effects.respond(to: $0) }
+        let outbox = place.url(in: scratch)
         var random = SeededGenerator(seed: 1)
         var acknowledged: [String] = []
         for round in 0..<(isSoak ? 1_000 : 25) {
-            let probe = OutboxProbe(folder, server, "a", round, count: 6)
+            let probe = OutboxProbe(outbox, server, "a", round, count: 6)
             acknowledged += try await probe.kill(at: .random(using: &random), effects)
         }
-        try await drain(server)
-        expect(effects, have: acknowledged)
+        #expect(try await effects.drain(place, outbox, server) == [])
+        effects.expect(acknowledged)
     }
 
-    @Test("Two processes with one outbox lose no request when they are killed", .covers("O-20"))
-    func twoProcesses() async throws {
+    @Test(
+        "Two processes with one outbox lose no request when they are killed", .covers("O-20", "O-43"),
+        arguments: OutboxPlace.allCases)
+    func twoProcesses(_ place: OutboxPlace) async throws {
         let effects = Effects()
         let server = try MockServer.forTest { try effects.respond(to: $0) }
+        let outbox = place.url(in: scratch)
         var random = SeededGenerator(seed: 2)
         var acknowledged: [String] = []
         for round in 0..<(isSoak ? 500 : 10) {
             let (first, second) = (
-                OutboxProbe(folder, server, "a", round, count: 6),
-                OutboxProbe(folder, server, "b", round, count: 6)
+                OutboxProbe(outbox, server, "a", round, count: 6),
+                OutboxProbe(outbox, server, "b", round, count: 6)
             )
             let instant = Instant.random(using: &random)
             try second.process.run()
@@ -46,32 +52,8 @@ struct OutboxKillTests {
             second.process.send(SIGKILL)
             second.process.waitUntilExit()
         }
-        try await drain(server)
-        expect(effects, have: acknowledged)
-    }
-
-    /// Sends the remaining requests.
-    private func drain(_ server: MockServer) async throws {
-        var options = Outbox.Options()
-        options.firstPause = .milliseconds(1)
-        let outbox = try WebService(baseURLString: server.baseURLString).outbox(in: folder, options: options)
-        await eventually { await outbox.entries.isEmpty }
-        #expect(await outbox.damagedFiles == [])
-        await outbox.close()
-    }
-
-    private func expect(_ effects: Effects, have acknowledged: [String]) {
-        let paths = effects.paths
-        #expect(Set(acknowledged).subtracting(paths).sorted() == [])
-        #expect(Set(paths).count == paths.count)
-        // The numbers of an entity are one modulo 3.
-        for entity in Set(paths.map(Effects.entity)) {
-            let numbers = paths.filter { Effects.entity($0) == entity }.map(Effects.order)
-            #expect(numbers == numbers.sorted())
-        }
-        if isSoak {
-            print("\(acknowledged.count) acknowledged, \(paths.count) effects, \(effects.requestCount) requests")
-        }
+        #expect(try await effects.drain(place, outbox, server) == [])
+        effects.expect(acknowledged)
     }
 }
 
@@ -155,6 +137,35 @@ final class Effects: Sendable {
     func wait(for paths: [String]) async {
         await eventually { Set(paths).isSubset(of: self.paths) }
     }
+
+    /// Sends the remaining requests, and returns the damaged files.
+    @discardableResult
+    func drain(_ place: OutboxPlace, _ url: URL, _ server: MockServer) async throws -> [URL] {
+        var options = Outbox.Options()
+        options.firstPause = .milliseconds(1)
+        let outbox = try place.outbox(of: WebService(baseURLString: server.baseURLString), at: url, options: options)
+        await eventually { await outbox.entries.isEmpty }
+        let damaged = await outbox.damagedFiles
+        await outbox.close()
+        return damaged
+    }
+
+    /// Returns the requests without an effect.
+    func missing(_ acknowledged: [String]) -> [String] { Set(acknowledged).subtracting(paths).sorted() }
+
+    /// Expects that no request was lost, that none had two effects, and that those of each entity
+    /// had theirs in order.
+    func expect(_ acknowledged: [String]) {
+        let paths = paths
+        #expect(missing(acknowledged) == [])
+        #expect(Set(paths).count == paths.count)
+        // The numbers of an entity are one modulo 3.
+        for entity in Set(paths.map(Effects.entity)) {
+            let numbers = paths.filter { Effects.entity($0) == entity }.map(Effects.order)
+            #expect(numbers == numbers.sorted())
+        }
+        if isSoak { print("\(acknowledged.count) acknowledged, \(paths.count) effects, \(requestCount) requests") }
+    }
 }
 
 /// The program `outbox-probe`, which is in the folder of the test executable.
@@ -165,13 +176,31 @@ struct OutboxProbe {
     private let input = Pipe()
     private let output = Pipe()
 
-    init(_ folder: URL, _ server: MockServer, _ name: String, _ round: Int, count: Int) {
+    /// - Parameters:
+    ///   - outbox: The URL of the folder, or of the database.
+    ///   - createsFolder: Whether the program creates the folder before it opens the outbox.
+    init(
+        _ outbox: URL, _ server: MockServer, _ name: String, _ round: Int, count: Int,
+        createsFolder: Bool = false, environment: [String: String] = [:]
+    ) {
         self.name = name
         self.round = round
         process = ChildProcess(
-            programPath("outbox-probe"), [folder.path, server.baseURLString, name, "\(round)", "\(count)"],
-            environment: ["SWIFT_BACKTRACE": "enable=no", "HOME": folder.path], input: .pipe(input),
+            programPath("outbox-probe"),
+            [outbox.path, server.baseURLString, name, "\(round)", "\(count)"] + (createsFolder ? ["created"] : []),
+            environment: ["SWIFT_BACKTRACE": "enable=no", "HOME": outbox.deletingLastPathComponent().path].merging(
+                environment
+            ) { $1 },
+            input: .pipe(input),
             output: .pipe(output), errors: .null)
+    }
+
+    /// Runs the process and closes its input when it has submitted its requests, so that it ends.
+    func finish() async throws -> (status: Int32, paths: [String]) {
+        try process.run()
+        let paths = try await lines { $0 == "done" }
+        try input.fileHandleForWriting.close()
+        return (try await blocking { [process] in process.waitUntilExit() }, paths)
     }
 
     /// Runs and kills the process, and returns the paths of the requests that it had submitted.

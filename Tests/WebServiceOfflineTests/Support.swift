@@ -6,14 +6,48 @@ import WebServiceMocking
 
 @testable import WebServiceOffline
 
+#if WEBSERVICE_SQLITE
+import WebServiceSQLite
+#endif
+
+/// The places where an outbox stores its entries.
+enum OutboxPlace: String, CaseIterable, Sendable {
+    case folder
+    #if WEBSERVICE_SQLITE
+    case database
+    #endif
+
+    /// The URL of the folder or of the database, in another folder.
+    func url(in parent: URL) -> URL {
+        let folder = parent.appendingPathComponent("outbox", isDirectory: true)
+        return self == .folder ? folder : folder.appendingPathComponent("outbox.sqlite")
+    }
+
+    func outbox(
+        of service: WebService, at url: URL, options: Outbox.Options = Outbox.Options(),
+        onFailure: @escaping @Sendable (Outbox.Failure) async -> Outbox.Decision = { _ in .keep }
+    ) throws -> Outbox {
+        #if WEBSERVICE_SQLITE
+        if self == .database { return try service.outbox(inDatabase: url, options: options, onFailure: onFailure) }
+        #endif
+        return try service.outbox(in: url, options: options, onFailure: onFailure)
+    }
+}
+
 /// A service with a test clock, and a folder for its outbox.
 struct OfflineFixture {
     let clock = TestClock()
     let mock: MockService
-    let folder = TemporaryFolder.forTest().url.appendingPathComponent("outbox", isDirectory: true)
+    let folder: URL
+    /// The URL of the folder, or of the database.
+    let outbox: URL
+    private let place: OutboxPlace
 
-    init() {
+    init(_ place: OutboxPlace = .folder) {
         mock = MockService(clock: clock)
+        self.place = place
+        outbox = place.url(in: TemporaryFolder.forTest().url)
+        folder = place == .folder ? outbox : outbox.deletingLastPathComponent()
     }
 
     var service: WebService { mock.service }
@@ -23,7 +57,7 @@ struct OfflineFixture {
         _ options: Outbox.Options = Outbox.Options(),
         onFailure: @escaping @Sendable (Outbox.Failure) async -> Outbox.Decision = { _ in .keep }
     ) async throws -> Outbox {
-        let outbox = try service.outbox(in: folder, options: options, onFailure: onFailure)
+        let outbox = try place.outbox(of: service, at: outbox, options: options, onFailure: onFailure)
         await clock.advance(by: .zero)
         return outbox
     }
@@ -32,7 +66,7 @@ struct OfflineFixture {
     func leave(_ paths: [String], entity: String? = nil) async throws {
         let offline = MockService(clock: clock)
         offline.on(.path("/**"), .error(URLError(.notConnectedToInternet))).optional()
-        let outbox = try offline.service.outbox(in: folder)
+        let outbox = try place.outbox(of: offline.service, at: outbox)
         for path in paths { try await outbox.submit(offline.service.request(.POST, path: path), entity: entity) }
         await outbox.close()
     }

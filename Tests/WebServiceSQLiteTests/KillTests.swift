@@ -50,6 +50,40 @@ struct KillTests {
         }
     }
 
+    @Test(
+        "With the durability power, a storage has every acknowledged entry after power failures, and none torn",
+        .covers("O-42"), .enabled(if: VolatileDisk.works, "requires a C compiler"),
+        .disabled(if: isSanitized, "the sanitizer replaces the same functions"),
+        arguments: ["file-power", "sqlite-power"])
+    func power(_ kind: String) async throws {
+        let disk = try VolatileDisk()
+        var random = SeededGenerator(seed: 4)
+        try await withScratchFolder(inMemory: true) { folder in
+            let copy = folder.appendingPathComponent("copy")
+            let (path, copiedPath) = (disk.folder.appendingPathComponent("a"), copy.appendingPathComponent("a"))
+            let look = {
+                // The changes of this process are not recorded.
+                try FileManager.default.copyItem(at: disk.folder, to: copy)
+                defer { try? FileManager.default.removeItem(at: copy) }
+                guard kind == "sqlite-power" else { return try await Self.entries(of: FileStorage(folder: copiedPath)) }
+                let storage = try SQLiteStorage(file: copiedPath)
+                let entries = try await Self.entries(of: storage)
+                storage.close()
+                #expect(try Foreigner(copiedPath).value("PRAGMA integrity_check") == "ok")
+                return entries
+            }
+            try await check(look) { cycle in
+                let last = Int.random(in: 1...(cycle % 10 == 9 ? 5_000 : 300), using: &random)
+                let variables = disk.environment(endingBefore: last)
+                let lines = try await blocking {
+                    try Probe([kind, path.path, "write", "1000000", "\(cycle)"], environment: variables).lines()
+                }
+                try disk.fail(using: &random)
+                return lines
+            }
+        }
+    }
+
     /// The identification that an entry contains.
     private struct Mark: Equatable {
         let number: Int
@@ -88,13 +122,24 @@ struct KillTests {
 
     private func killAgainAndAgain(_ kind: String, _ path: String, _ look: () async throws -> [Int: Mark]) async throws
     {
-        var known: [Int: Mark] = [:]
-        var acknowledged = 0
-        for cycle in 0..<Self.cycles {
-            let lines = try await blocking {
+        try await check(look) { cycle in
+            try await blocking {
                 try Probe([kind, path, "write", "1000000", "\(cycle)"]).lines(
                     killAfter: cycle % 10 == 9 ? 0 : .random(in: 1...60))
             }
+        }
+    }
+
+    /// Checks the entries after each of many runs of the program.
+    ///
+    /// - Parameter run: A closure that returns the lines that the program writes.
+    private func check(
+        _ look: () async throws -> [Int: Mark], after run: (_ cycle: Int) async throws -> [String]
+    ) async throws {
+        var known: [Int: Mark] = [:]
+        var acknowledged = 0
+        for cycle in 0..<Self.cycles {
+            let lines = try await run(cycle)
             // Acknowledged entries exist. The entry in progress may exist.
             for number in lines.indices {
                 try #require(lines[number] == "ack \(number)")

@@ -88,9 +88,10 @@ struct Probe {
     let process: ChildProcess
     private let output = Pipe()
 
-    init(_ arguments: [String]) throws {
+    init(_ arguments: [String], environment: [String: String] = [:]) throws {
         process = ChildProcess(
-            programPath("storage-probe"), arguments, environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null,
+            programPath("storage-probe"), arguments,
+            environment: ["SWIFT_BACKTRACE": "enable=no"].merging(environment) { $1 }, input: .null,
             output: .pipe(output), errors: .null)
         try process.run()
     }

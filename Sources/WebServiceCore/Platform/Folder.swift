@@ -71,17 +71,19 @@ package struct Folder: ~Copyable, Sendable {
     /// - Parameters:
     ///   - mode: The permissions, before the system applies the process's umask. Defaults to 0700:
     ///     only the user can access the folder.
-    ///   - synchronize: Whether the names of the created folders are flushed to the disk. A parent
-    ///     folder that cannot be read is not flushed.
+    ///   - synchronize: Whether the names of the folder and of the created parents are flushed to
+    ///     the disk, also if another process has created the folder. A parent folder that cannot be
+    ///     read is not flushed.
     package static func create(_ path: String, mode: UInt32 = 0o700, synchronize: Bool) throws(SystemFailure) {
         let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? ""
         do throws(SystemFailure) {
             try system("mkdir") { mkdir(path, mode_t(mode)) }
         } catch {
-            if error.number == EEXIST { return }
-            guard error.number == ENOENT, !parent.isEmpty else { throw error }
-            try create(parent, mode: mode, synchronize: synchronize)
-            try system("mkdir") { mkdir(path, mode_t(mode)) == -1 && errno != EEXIST ? -1 : 0 }
+            if error.number != EEXIST {
+                guard error.number == ENOENT, !parent.isEmpty else { throw error }
+                try create(parent, mode: mode, synchronize: synchronize)
+                try system("mkdir") { mkdir(path, mode_t(mode)) == -1 && errno != EEXIST ? -1 : 0 }
+            }
         }
         if synchronize {
             guard

@@ -50,6 +50,7 @@ public final class FileStorage: ResponseStorage {
 
     struct State {
         var isTidy = false
+        var isSynchronized = false
         var inventory: Inventory?
     }
 
@@ -166,6 +167,10 @@ public final class FileStorage: ResponseStorage {
 
     /// - Returns: `nil` if the folder does not exist.
     func openFolder(making: Bool = false) throws -> Folder? {
+        if making, durability == .power, !state.withLock(\.isSynchronized) {
+            try Folder.create(path, synchronize: true)
+            state.withLock { $0.isSynchronized = true }
+        }
         if let folder = try Folder(path) {
             try tidy(folder)
             return folder

@@ -6,9 +6,6 @@ import WebServiceCore
 /// @unchecked: used by one thread at a time, which holds the lock of its ``ConnectionSlot`` or has
 /// taken the connection from it.
 final class Connection: @unchecked Sendable {
-    /// The version of the table layout. A database with another version is not used.
-    static let version: Int64 = 1
-
     /// Keys are compared as bytes. A replaced row gets a new number, which is the highest.
     private static let table = """
         CREATE TABLE entries (number INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, \
@@ -41,7 +38,7 @@ final class Connection: @unchecked Sendable {
     init(_ files: DatabaseFiles, durability: StorageEntry.Durability, clock: TaskClock) throws {
         self.files = files
         lastLook = clock.now
-        database = try Self.open(files.database, durability)
+        database = try Self.open(files, durability)
         find = try database.prepare("SELECT form, date, checksum, data FROM entries WHERE key = ?1")
         put = try database.prepare("REPLACE INTO entries (key, form, date, checksum, data) VALUES (?1, ?2, ?3, ?4, ?5)")
         locate = try database.prepare("SELECT number FROM entries WHERE key = ?1")
@@ -99,8 +96,9 @@ final class Connection: @unchecked Sendable {
         if code != SQLITE_BUSY && code != SQLITE_LOCKED { try database.check(code) }
     }
 
-    private static func open(_ path: String, _ durability: StorageEntry.Durability) throws -> Database {
-        let database = try Database(path: path)
+    private static func open(_ files: DatabaseFiles, _ durability: StorageEntry.Durability) throws -> Database {
+        let database = try Database(path: files.database)
+        let version = files.purpose.rawValue
         // Checked before the first read; a read-only format of the file is detected later.
         guard !database.isReadOnly else {
             throw SQLiteError(SQLITE_READONLY, "the file could not be opened for writing; check its permissions")
@@ -115,7 +113,7 @@ final class Connection: @unchecked Sendable {
             PRAGMA synchronous = \(durability == .power ? "FULL" : "NORMAL");
             """
         )
-        let isNew = try isEmpty(database)
+        let isNew = try isEmpty(database, version)
         guard !database.isReadOnly else {
             throw SQLiteError(SQLITE_NOTADB, "the database requires a newer version of SQLite; update SQLite")
         }
@@ -126,7 +124,9 @@ final class Connection: @unchecked Sendable {
         if isNew {
             try database.transaction { try database.execute("\(table); PRAGMA user_version = \(version)") }
         }
-        guard try !isEmpty(database) else { throw SQLiteError(SQLITE_NOTADB, "the table 'entries' is missing") }
+        guard try !isEmpty(database, version) else {
+            throw SQLiteError(SQLITE_NOTADB, "the table 'entries' is missing")
+        }
         return database
     }
 
@@ -134,12 +134,12 @@ final class Connection: @unchecked Sendable {
     ///
     /// - Throws: An error whose ``SQLiteError/isForeign`` is `true` if the database has other
     ///   contents.
-    private static func isEmpty(_ database: Database) throws -> Bool {
-        let version = try database.prepare("PRAGMA user_version")
+    private static func isEmpty(_ database: Database, _ version: Int64) throws -> Bool {
+        let found = try database.prepare("PRAGMA user_version")
         let schema = try database.prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-        let (number, sql) = (try version.rows { $0.integer(0) }, try schema.rows { $0.text(0) })
+        let (number, sql) = (try found.rows { $0.integer(0) }, try schema.rows { $0.text(0) })
         if number == [0], sql.isEmpty { return true }
-        guard number == [Self.version], sql == [table] else {
+        guard number == [version], sql == [table] else {
             throw SQLiteError(SQLITE_NOTADB, "the schema of the database is unknown")
         }
         return false

@@ -50,24 +50,33 @@ final class ConnectionPair: Sendable {
         return try await withCheckedThrowingContinuation { continuation in
             let body: @Sendable () -> Void = {
                 defer { withExtendedLifetime(token) {} }
-                do {
-                    let (value, checkpointIsDue) = try self.perform(slot, until: end) {
-                        (try work($0), $0.takeCheckpointIsDue())
-                    }
-                    if checkpointIsDue { self.checkpoint(slot) }
-                    continuation.resume(returning: value)
-                } catch let error as SQLiteError {
-                    let code: WebServiceError.Code = error.isTooBig ? .entryTooLarge : .storage
-                    continuation.resume(
-                        throwing: WebServiceError(
-                            code, "the database could not \(name): \(error.message)", underlying: error))
-                } catch let failure as SystemFailure {
-                    continuation.resume(throwing: failure.error(.storage, "the database could not be opened"))
-                } catch {
-                    continuation.resume(throwing: error)
-                }
+                continuation.resume(with: Result { try self.use(slot, name, until: end, work) })
             }
             slot.queue.run(body)
+        }
+    }
+
+    /// Executes work on the caller's thread, where it may wait for the disk and other processes.
+    ///
+    /// - Parameters:
+    ///   - name: A verb phrase that describes the work in errors.
+    ///   - end: The instant at which waiting for a busy database ends. Defaults to `nil`: after the
+    ///     timeout.
+    func use<Value>(
+        _ slot: ConnectionSlot, _ name: String, until end: UInt64? = nil, _ work: (Connection) throws -> Value
+    ) throws -> Value {
+        do {
+            let (value, checkpointIsDue) = try perform(slot, until: end ?? clock.now.addingSaturated(patience)) {
+                (try work($0), $0.takeCheckpointIsDue())
+            }
+            if checkpointIsDue { checkpoint(slot) }
+            return value
+        } catch let error as SQLiteError {
+            throw WebServiceError(
+                error.isTooBig ? .entryTooLarge : .storage, "the database could not \(name): \(error.message)",
+                underlying: error)
+        } catch let failure as SystemFailure {
+            throw failure.error(.storage, "the database could not be opened")
         }
     }
 

@@ -25,16 +25,25 @@ struct DatabaseFiles: Sendable {
         var database, log, index: (file: FileIdentity, size: Int64)?
     }
 
+    /// What a database contains. The raw value is the `user_version` of the database, which also
+    /// specifies the layout of its table. A database with another one is not used.
+    enum Purpose: Int64 {
+        case storage = 1
+        case outbox = 1001
+    }
+
     /// The size to which the log is truncated when it restarts, in bytes.
     static let mostLogBytes: Int64 = 16 << 20
 
     let database: String
+    let purpose: Purpose
     private let log: String
     private let index: String
     private let lock: String
 
-    init(database: String) {
+    init(database: String, purpose: Purpose = .storage) {
         self.database = database
+        self.purpose = purpose
         log = database + "-wal"
         index = database + "-shm"
         lock = database + ".lock"
@@ -81,9 +90,9 @@ struct DatabaseFiles: Sendable {
     }
 
     /// Appends the suffix `.damaged` to the name of the database, and renames its log accordingly.
-    /// Existing files of these names are replaced.
+    /// Existing files of these names are replaced, but those of an outbox have unique names.
     func moveAside() throws {
-        let aside = database + ".damaged"
+        let aside = database + (purpose == .outbox ? ".\(UUID().uuidString.lowercased())" : "") + ".damaged"
         try system("rename") { rename(database, aside) }
         if rename(log, aside + "-wal") < 0 { unlink(aside + "-wal") }
         unlink(index)

@@ -1,0 +1,140 @@
+package import Foundation
+package import WebServiceCore
+
+/// The place where an outbox stores its entries: a folder or a database.
+///
+/// An entry has a name and bytes; see ``OutboxNames``. A change is on the disk when the method
+/// returns. All members block the thread, except `queue`, on which they are called.
+package protocol OutboxStore: Sendable {
+    var queue: BlockingQueue { get }
+    /// The folder of the damaged files.
+    var url: URL { get }
+
+    /// Returns whether this object holds the lock of the process that sends, which it tries to
+    /// take.
+    func takeLock() throws -> Bool
+    /// Releases the lock when the outbox is closed.
+    func unlock()
+
+    func names() throws -> OutboxNames
+    /// Stores an entry after all others, and returns its name and the earlier names.
+    func add(_ bytes: Data, id: UUID, maximumCount: Int) throws -> (name: String, earlier: [String])
+    /// Returns whether an entry exists.
+    func contains(_ name: String) throws -> Bool
+    func replace(_ name: String, with bytes: Data) throws
+    /// Removes an entry. A missing one is not an error.
+    func remove(_ name: String) throws
+    /// Returns the bytes of an entry: `nil` if it does not exist, and none if it is damaged.
+    ///
+    /// - Throws: An error if the entry cannot be read now.
+    func bytes(of name: String) throws -> Data?
+    /// Moves a damaged entry to another file, so that it is not read again.
+    ///
+    /// - Returns: The URL of the file; one with the name of the entry if it remains.
+    func setAside(_ name: String) -> URL
+    /// Removes files that processes left when they were killed, if the files are older than a date.
+    func removeTemporaryFiles(before date: Date)
+}
+
+/// The names of the entries and of the damaged files.
+///
+/// The name of an entry, `NUMBER-ID.entry`, specifies its place in the order of the submissions.
+/// The number is greater than those of all entries that existed before the submission began.
+package struct OutboxNames {
+    /// In order.
+    package var entries: [String] = []
+    package var damaged: [String] = []
+
+    package init() {}
+
+    /// Returns the number in the name of an entry; `nil` for another name.
+    package static func number(of name: String) -> UInt64? {
+        let bytes = name.utf8
+        guard bytes.count == 59, name.hasSuffix(".entry"), bytes.dropFirst(16).first == UInt8(ascii: "-"),
+            bytes.prefix(16).allSatisfy({ ASCII.isDigit($0) || (0x61...0x66).contains($0) })
+        else { return nil }
+        return UInt64(String(decoding: bytes.prefix(16), as: UTF8.self), radix: 16)
+    }
+
+    /// Returns the name of a new entry.
+    ///
+    /// - Parameters:
+    ///   - last: The name of the last entry.
+    ///   - count: The number of entries.
+    /// - Throws: `outboxFull` if there are as many entries as permitted.
+    package static func new(
+        _ id: UUID, after last: String?, count: Int, maximumCount: Int
+    ) throws(WebServiceError) -> String {
+        guard count < maximumCount else {
+            throw WebServiceError(
+                .outboxFull, "the outbox has \(count) entries; wait until some are sent, or increase maximumCount")
+        }
+        let last = last.flatMap(number) ?? 0
+        return "\((last < .max ? last + 1 : last).hexadecimal)-\(id.uuidString.lowercased()).entry"
+    }
+}
+
+extension OutboxStore {
+    func add(_ request: StoredRequest, maximumCount: Int) throws -> (name: String, earlier: [String]) {
+        try add(try request.encoded(), id: request.head.id, maximumCount: maximumCount)
+    }
+
+    func replace(_ name: String, with request: StoredRequest) throws {
+        try replace(name, with: try request.encoded())
+    }
+
+    /// Reads an entry.
+    ///
+    /// - Throws: An error if it cannot be read now.
+    func content(of name: String) throws -> OutboxFolder.Content {
+        guard let bytes = try bytes(of: name) else { return .missing }
+        guard let request = StoredRequest(encoded: bytes), name.contains(request.head.id.uuidString.lowercased())
+        else { return .damaged }
+        return .request(request)
+    }
+}
+
+/// A folder with a file that is locked by the process that sends.
+package final class LockedFolder: Sendable {
+    package let folder: Folder
+    private let lockFile: Descriptor
+
+    /// Opens a folder, which is created if necessary. Its name and those of its parents are flushed
+    /// to the disk: the caller or a killed process may have created them.
+    ///
+    /// - Parameters:
+    ///   - lockName: The name of the file.
+    ///   - followsLink: Whether a link to a folder is accepted.
+    package init(_ url: URL, lockName: String, followsLink: Bool) throws {
+        guard url.isFileURL, !url.path.utf8.contains(0) else {
+            throw WebServiceError(
+                .storage, "the folder of an outbox must be a local file URL; use URL(fileURLWithPath:)")
+        }
+        do {
+            let path = url.absoluteURL.path
+            try Folder.create(path, synchronize: true)
+            var parent = (path as NSString).deletingLastPathComponent
+            while !parent.isEmpty, parent != "/" {
+                try? Folder.create(parent, synchronize: true)  // exists; the process may have no access to its parent
+                parent = (parent as NSString).deletingLastPathComponent
+            }
+            guard let folder = try Folder(path, followsLink: followsLink) else {
+                throw SystemFailure(call: "open", number: ENOENT)
+            }
+            lockFile = try folder.openFile(lockName, isNew: false)
+            self.folder = folder
+        } catch let failure as SystemFailure {
+            throw failure.error(.storage, "the folder of the outbox could not be opened")
+        }
+        guard try lockFile.lock(isShared: true) != .unsupported else {
+            throw WebServiceError(
+                .storage, "the file system does not support locks; choose another folder for the outbox")
+        }
+        lockFile.unlock()
+    }
+
+    /// Returns whether this object holds the lock, which it tries to take.
+    package func takeLock() throws(SystemFailure) -> Bool { try lockFile.lock() == .taken }
+
+    package func unlock() { lockFile.unlock() }
+}

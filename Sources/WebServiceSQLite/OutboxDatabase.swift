@@ -1,0 +1,123 @@
+import Foundation
+import WebServiceCore
+import WebServiceOffline
+
+/// The database of an outbox, with one row for each entry.
+///
+/// The file `NAME.sending` is locked by the process that sends. A damaged entry becomes the file
+/// `NAME.ENTRY.damaged`.
+final class OutboxDatabase: OutboxStore {
+    let url: URL
+    let queue = BlockingQueue("WebService.Outbox")
+    private let name: String
+    private let files: LockedFolder
+    private let pairs: PerProcess<ConnectionPair>
+
+    init(_ file: URL, patience: Duration = .seconds(60)) throws {
+        let path = file.absoluteURL.path
+        (url, name) = (file.deletingLastPathComponent(), file.lastPathComponent)
+        guard !name.isEmpty, name != "/" else {
+            throw WebServiceError(.storage, "the URL of the database of an outbox has no name; use that of a file")
+        }
+        files = try LockedFolder(url, lockName: name + ".sending", followsLink: true)
+        pairs = PerProcess { isForked in
+            ConnectionPair(
+                files: DatabaseFiles(database: path, purpose: .outbox), durability: .power, clock: .system,
+                patience: patience, isForked: isForked)
+        }
+    }
+
+    func takeLock() throws -> Bool { try files.takeLock() }
+
+    func unlock() {
+        files.unlock()
+        pairs.value.close()
+    }
+
+    private func use<Value>(_ name: String, _ work: (Connection) throws -> Value) throws -> Value {
+        let pair = pairs.value
+        return try pair.use(pair.writer, name, work)
+    }
+
+    // MARK: Names
+
+    func names() throws -> OutboxNames {
+        var names = OutboxNames()
+        names.entries = try use("list the entries") { try $0.entryNames() }
+        // After the query, which may move a damaged database aside.
+        try files.folder.forEachName { file throws(SystemFailure) in
+            if file.hasPrefix(name + "."), file.hasSuffix(".damaged") { names.damaged.append(file) }
+        }
+        return names
+    }
+
+    func removeTemporaryFiles(before date: Date) {}
+
+    // MARK: Entries
+
+    func add(_ bytes: Data, id: UUID, maximumCount: Int) throws -> (name: String, earlier: [String]) {
+        // An error of the outbox does not close the connection.
+        try use("store an entry") { connection in
+            var added = Result<(name: String, earlier: [String]), any Error>.success(("", []))
+            try connection.database.transaction {
+                let earlier = try connection.entryNames()
+                added = Result {
+                    let name = try OutboxNames.new(
+                        id, after: earlier.last, count: earlier.count, maximumCount: maximumCount)
+                    return (name, earlier)
+                }
+                if case .success(let added) = added { try connection.write(bytes, as: added.name) }
+            }
+            return added
+        }.get()
+    }
+
+    func contains(_ name: String) throws -> Bool {
+        try use("read an entry") { try $0.record(for: Array(name.utf8)) } != nil
+    }
+
+    func replace(_ name: String, with bytes: Data) throws {
+        try use("store an entry") { try $0.write(bytes, as: name) }
+    }
+
+    func remove(_ name: String) throws {
+        try use("remove an entry") { try $0.remove(Array(name.utf8)) }
+    }
+
+    func bytes(of name: String) throws -> Data? {
+        let key = Array(name.utf8)
+        guard let record = try use("read an entry", { try $0.record(for: key) }) else { return nil }
+        return record.entry(for: key)?.data ?? Data()
+    }
+
+    func setAside(_ name: String) -> URL {
+        let key = Array(name.utf8)
+        let file = "\(self.name).\(name).damaged"
+        do {
+            if let record = try use("read an entry", { try $0.record(for: key) }) {
+                try files.folder.replace(
+                    file, with: record.data, through: "\(self.name).\(UUID().uuidString.lowercased())", date: Date(),
+                    synchronize: true)
+                try files.folder.synchronize()
+                try use("remove a damaged entry") { try $0.remove(key, checksum: record.checksum) }
+            }
+            return url.appendingPathComponent(file, isDirectory: false)
+        } catch {
+            return url.appendingPathComponent(name, isDirectory: false)  // the caller ignores a row that remains
+        }
+    }
+}
+
+extension Connection {
+    fileprivate func entryNames() throws -> [String] {
+        try database.prepare("SELECT key FROM entries ORDER BY key").rows {
+            String(decoding: $0.data(0), as: UTF8.self)
+        }.filter { OutboxNames.number(of: $0) != nil }
+    }
+
+    fileprivate func write(_ bytes: Data, as name: String) throws {
+        let key = Array(name.utf8)
+        guard let record = Record(StorageEntry(.raw(bytes), date: nil), for: key) else { return }  // raw bytes
+        try write(record, for: key, StorageLimits(bytes: nil, count: nil))
+    }
+}

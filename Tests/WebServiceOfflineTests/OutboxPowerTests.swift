@@ -1,0 +1,111 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+@testable import WebServiceOffline
+
+@Suite(
+    "The power fails while processes use an outbox", .enabled(if: VolatileDisk.works, "requires a C compiler"),
+    .disabled(if: isSanitized, "the sanitizer replaces the same functions"), .permit(minutes: isSoak ? 120 : 5))
+struct OutboxPowerTests {
+    private let effects = Effects()
+
+    @Test(
+        "After power failures, no request is lost, has two effects, or overtakes another", .covers("O-40", "O-43"),
+        arguments: OutboxPlace.allCases)
+    func failures(_ place: OutboxPlace) async throws {
+        let server = try MockServer.forTest { try effects.respond(to: $0) }
+        let disk = try VolatileDisk()
+        let outbox = place.url(in: disk.folder)
+        var random = SeededGenerator(seed: 3)
+        var acknowledged: [String] = []
+        var failureCount = 0
+        for round in 0..<(isSoak ? 1_300 : 20) {
+            // The process is killed before any of its changes, or at any other instant.
+            let last = Bool.random(using: &random) ? Int.random(in: 1...70, using: &random) : nil
+            let probe = OutboxProbe(
+                outbox, server, "a", round, count: 6, environment: disk.environment(endingBefore: last))
+            let other = OutboxProbe(outbox, server, "b", round, count: 6, environment: disk.environment())
+            let usesOther = Int.random(in: 0..<4, using: &random) == 0
+            if usesOther { try other.process.run() }
+            async let others = usesOther ? other.lines { _ in false } : []
+            if last == nil {
+                acknowledged += try await probe.kill(at: .random(using: &random), effects)
+            } else {
+                try probe.process.run()
+                acknowledged += try await probe.lines { $0 == "done" }
+                probe.process.send(SIGKILL)
+                probe.process.waitUntilExit()
+            }
+            if usesOther {
+                other.process.send(SIGKILL)
+                other.process.waitUntilExit()
+            }
+            acknowledged += try await others
+            // Otherwise, the next process finds the changes that were not synchronized.
+            if Int.random(in: 0..<4, using: &random) > 0 {
+                try disk.fail(using: &random)
+                failureCount += 1
+            }
+        }
+        #expect(try await effects.drain(place, outbox, server) == [])
+        effects.expect(acknowledged)
+        #expect(acknowledged.count > (isSoak ? 2_000 : 30))
+        if isSoak { print("\(place): \(failureCount) power failures") }
+    }
+
+    @Test(
+        "Without fsync, power failures lose requests", .covers("O-41"), arguments: OutboxPlace.allCases,
+        VolatileDisk.Ignored.allCases)
+    func ignored(_ place: OutboxPlace, _ ignored: VolatileDisk.Ignored) async throws {
+        let server = try MockServer.forTest { _ in .status(503) }
+        let disk = try VolatileDisk()
+        let outbox = place.url(in: disk.folder)
+        let probe = OutboxProbe(outbox, server, "a", 0, count: 6, environment: disk.environment(ignoring: ignored))
+        let (status, acknowledged) = try await probe.finish()
+        #expect(status == 0)
+        #expect(acknowledged.count == 6)
+        try disk.fail()
+        let all = try MockServer.forTest { try effects.respond(to: $0) }
+        try await effects.drain(place, outbox, all)
+        #expect(effects.missing(acknowledged).count > 0)
+    }
+
+    @Test("The changes of a process are recorded completely", .covers("O-41"), arguments: OutboxPlace.allCases)
+    func records(_ place: OutboxPlace) async throws {
+        let server = try MockServer.forTest { try effects.respond(to: $0) }
+        let disk = try VolatileDisk()
+        let outbox = place.url(in: disk.folder)
+        for round in 0..<2 {
+            let probe = OutboxProbe(outbox, server, "a", round, count: 6, environment: disk.environment())
+            #expect(try await probe.finish().status == 0)
+            #expect(try names(in: outbox.deletingLastPathComponent()) != [])
+            #expect(try disk.unrecordedFiles() == [])
+        }
+    }
+
+    @Test(
+        "The folder of an outbox is synchronized, even if a killed process or the caller has created it",
+        .covers("O-40"), arguments: OutboxPlace.allCases, [nil, 1, 2, 3, 4, 5, 6, 8, 10, 12])
+    func createdFolder(_ place: OutboxPlace, _ last: Int?) async throws {
+        let server = try MockServer.forTest { _ in .status(503) }
+        let disk = try VolatileDisk()
+        let outbox = place.url(in: disk.folder.appendingPathComponent("a/b"))
+        if let last {
+            let killed = OutboxProbe(
+                outbox, server, "a", 0, count: 0, environment: disk.environment(endingBefore: last))
+            _ = try await killed.finish()
+        }
+        let probe = OutboxProbe(
+            outbox, server, "a", 1, count: 3, createsFolder: last == nil, environment: disk.environment())
+        let (status, acknowledged) = try await probe.finish()
+        #expect(status == 0)
+        try disk.fail()
+        let all = try MockServer.forTest { try effects.respond(to: $0) }
+        try await effects.drain(place, outbox, all)
+        #expect(acknowledged.count == 3)
+        #expect(effects.missing(acknowledged) == [])
+    }
+}
