@@ -45,7 +45,8 @@ final class OutboxFolder: OutboxStore {
             if name.hasSuffix(".temporary") { names.append(name) }
         }
         for name in names {
-            guard let status = try? files.folder.status(of: name), status.modified < date else { continue }  // see above
+            let status = try? files.folder.status(of: name)  // see above
+            guard let status, status.modified < date else { continue }
             try? files.folder.remove(name)  // see above
         }
     }
@@ -70,7 +71,7 @@ final class OutboxFolder: OutboxStore {
         try files.folder.replace(
             name, with: bytes, through: "\(UUID().uuidString.lowercased()).temporary", date: Date(),
             synchronize: true)
-        try files.folder.synchronize()
+        try files.folder.synchronize()  // the name
     }
 
     func remove(_ name: String) throws(SystemFailure) {

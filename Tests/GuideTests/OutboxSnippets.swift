@@ -5,7 +5,11 @@ import WebServiceCore
 import WebServiceMocking
 import WebServiceOffline
 
-// Every snippet about outboxes of Cookbook.md and the article of WebServiceOffline, with its expected
+#if WEBSERVICE_SQLITE
+import WebServiceSQLite
+#endif
+
+// Every snippet about outboxes of Cookbook.md and the articles of the modules, with its expected
 // behavior. `DocumentationTests` verifies that none is missing.
 
 @Suite("Snippets about outboxes", .permit)
@@ -41,4 +45,17 @@ struct OutboxSnippets {
         await clock.advance(by: .zero)
         #expect(mock.receivedRequests.count == 1)
     }
+
+    #if WEBSERVICE_SQLITE
+    @Test("A request is stored in a database and sent")
+    func database() async throws {
+        let mock = MockService(clock: clock)
+        let service = mock.service
+        mock.on(.DELETE, "/todos/7", .status(204))
+        let outbox = try service.outbox(inDatabase: folder.appendingPathComponent("outbox.sqlite"))
+        try await outbox.submit(service.request(.DELETE, path: "/todos/7"), entity: "todo/7")
+        await clock.advance(by: .zero)
+        #expect(mock.receivedRequests.count == 1)
+    }
+    #endif
 }

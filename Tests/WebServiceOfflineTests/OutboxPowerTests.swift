@@ -7,8 +7,8 @@ import WebServiceMocking
 @testable import WebServiceOffline
 
 @Suite(
-    "The power fails while processes use an outbox", .enabled(if: VolatileDisk.works, "requires a C compiler"),
-    .disabled(if: isSanitized, "the sanitizer replaces the same functions"), .permit(minutes: isSoak ? 120 : 5))
+    "The power fails while processes use an outbox",
+    .enabled(if: VolatileDisk.works, "requires a C compiler, and no sanitizer"), .permit(minutes: isSoak ? 120 : 5))
 struct OutboxPowerTests {
     private let effects = Effects()
 

@@ -52,8 +52,7 @@ struct KillTests {
 
     @Test(
         "With the durability power, a storage has every acknowledged entry after power failures, and none torn",
-        .covers("O-42"), .enabled(if: VolatileDisk.works, "requires a C compiler"),
-        .disabled(if: isSanitized, "the sanitizer replaces the same functions"),
+        .covers("O-42"), .enabled(if: VolatileDisk.works, "requires a C compiler, and no sanitizer"),
         arguments: ["file-power", "sqlite-power"])
     func power(_ kind: String) async throws {
         let disk = try VolatileDisk()

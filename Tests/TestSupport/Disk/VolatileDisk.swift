@@ -102,8 +102,12 @@ package final class VolatileDisk {
         #endif
     }()
 
-    /// A Boolean value that indicates whether changes can be recorded.
-    package static var works: Bool { library != nil }
+    /// A Boolean value that indicates whether changes can be recorded. A sanitizer replaces the same
+    /// functions.
+    package static var works: Bool { (!isSanitized || mutant != nil) && library != nil }
+
+    /// The number of the fault of `scripts/mutate`.
+    private static let mutant = ProcessInfo.processInfo.environment["WEBSERVICE_MUTANT"]
 
     /// The environment variables of a program that changes the folder.
     ///
@@ -115,6 +119,7 @@ package final class VolatileDisk {
             "LD_PRELOAD": Self.library ?? "", "DISK_FOLDER": folder.path, "DISK_LOGS": logs.path,
             "HOME": scratch.url.path,
         ]
+        variables["WEBSERVICE_MUTANT"] = Self.mutant
         variables["DISK_IGNORED"] = ignored?.rawValue
         variables["DISK_END"] = last.map(String.init)
         return variables
