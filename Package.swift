@@ -65,42 +65,10 @@ let sqliteTargets: [Target] =
 let sqliteProducts: [Product] = withoutSQLite ? [] : [.library(name: "WebServiceSQLite", targets: ["WebServiceSQLite"])]
 let sqliteDependency: [Target.Dependency] = withoutSQLite ? [] : ["WebServiceSQLite"]
 
-/// A Boolean value that indicates whether `WebServiceCrypto` is excluded from the package.
-///
-/// For systems without the headers of OpenSSL. `./scripts/test` sets the variable automatically.
-let withoutCrypto = Context.environment["WEBSERVICE_WITHOUT_CRYPTO"] == "1"
-
-/// The settings of targets with optional dependencies on `WebServiceCurl`, `WebServiceSQLite` and
-/// `WebServiceCrypto`.
+/// The settings of targets with optional dependencies on `WebServiceCurl` and `WebServiceSQLite`.
 let optionalSettings: [SwiftSetting] =
     settings + (withoutCurl ? [] : [.define("WEBSERVICE_CURL")])
-    + (withoutSQLite ? [] : [.define("WEBSERVICE_SQLITE")]) + (withoutCrypto ? [] : [.define("WEBSERVICE_CRYPTO")])
-
-let cryptoTargets: [Target] =
-    withoutCrypto
-    ? []
-    : [
-        .systemLibrary(
-            // Without pkgConfig, because the library is loaded and not linked (Libcrypto.swift).
-            name: "CCrypto", providers: [.apt(["libssl-dev"])]),
-        .target(
-            name: "WebServiceCrypto",
-            dependencies: [
-                "WebServiceCore",
-                // Apple platforms have CryptoKit.
-                .target(name: "CCrypto", condition: .when(platforms: [.linux])),
-            ],
-            swiftSettings: settings),
-        .testTarget(
-            name: "WebServiceCryptoTests",
-            dependencies: [
-                "WebServiceCore", "WebServiceCaching", "WebServiceCrypto", "WebServiceMocking", "TestSupport",
-            ] + sqliteDependency,
-            swiftSettings: optionalSettings
-        ),
-    ]
-let cryptoProducts: [Product] = withoutCrypto ? [] : [.library(name: "WebServiceCrypto", targets: ["WebServiceCrypto"])]
-let cryptoDependency: [Target.Dependency] = withoutCrypto ? [] : ["WebServiceCrypto"]
+    + (withoutSQLite ? [] : [.define("WEBSERVICE_SQLITE")])
 
 /// The fuzzer, which uses internal symbols: release builds need `-Xswiftc -enable-testing`.
 ///
@@ -127,6 +95,7 @@ let package = Package(
         .library(name: "WebServiceCore", targets: ["WebServiceCore"]),
         .library(name: "WebServiceCaching", targets: ["WebServiceCaching"]),
         .library(name: "WebServiceCallbacks", targets: ["WebServiceCallbacks"]),
+        .library(name: "WebServiceCrypto", targets: ["WebServiceCrypto"]),
         .library(name: "WebServiceDiagnostics", targets: ["WebServiceDiagnostics"]),
         .library(name: "WebServiceDownloads", targets: ["WebServiceDownloads"]),
         .library(name: "WebServiceFields", targets: ["WebServiceFields"]),
@@ -139,16 +108,18 @@ let package = Package(
         .library(name: "WebServiceUploads", targets: ["WebServiceUploads"]),
         .library(name: "WebServiceInspector", targets: ["WebServiceInspector"]),
         .executable(name: "brewery", targets: ["Brewery"]),
-    ] + curlProducts + sqliteProducts + cryptoProducts,
+    ] + curlProducts + sqliteProducts,
     targets: [
         .target(name: "WebServiceCore", swiftSettings: settings),
         .target(
             name: "WebServiceCaching", dependencies: ["WebServiceCore", "WebServiceFields"], swiftSettings: settings),
         .target(name: "WebServiceCallbacks", dependencies: ["WebServiceCore"], swiftSettings: settings),
+        .target(name: "WebServiceCrypto", dependencies: ["WebServiceCore", "SystemCrypto"], swiftSettings: settings),
         .target(name: "WebServiceDiagnostics", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(
-            name: "WebServiceDownloads", dependencies: ["WebServiceCore", "WebServiceFields"], swiftSettings: settings),
-        .target(name: "WebServiceFields", dependencies: ["WebServiceCore"], swiftSettings: settings),
+            name: "WebServiceDownloads", dependencies: ["WebServiceCore", "WebServiceFields", "SystemCrypto"],
+            swiftSettings: settings),
+        .target(name: "WebServiceFields", dependencies: ["WebServiceCore", "SystemCrypto"], swiftSettings: settings),
         .target(
             name: "WebServiceMocking",
             dependencies: ["WebServiceCore", "WebServiceDiagnostics", "WebServiceDownloads", "WebSocketCodec"],
@@ -175,7 +146,10 @@ let package = Package(
             ],
             swiftSettings: settings),
         .target(
-            name: "WebServiceUploads", dependencies: ["WebServiceCore", "WebServiceFields"], swiftSettings: settings),
+            name: "WebServiceUploads", dependencies: ["WebServiceCore", "WebServiceFields", "SystemCrypto"],
+            swiftSettings: settings),
+        // Without a product: for the modules that encrypt data or compute hashes of files.
+        .target(name: "SystemCrypto", dependencies: ["WebServiceCore"], swiftSettings: settings),
         // Without a product: for the modules that open or accept connections.
         .target(name: "WebSocketCodec", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .executableTarget(
@@ -235,6 +209,13 @@ let package = Package(
                 "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceMocking", "TestSupport",
             ],
             swiftSettings: settings),
+        .testTarget(
+            name: "WebServiceCryptoTests",
+            dependencies: [
+                "WebServiceCore", "WebServiceCaching", "WebServiceCrypto", "WebServiceMocking", "SystemCrypto",
+                "TestSupport",
+            ] + sqliteDependency,
+            swiftSettings: optionalSettings),
         .testTarget(
             name: "WebServiceDiagnosticsTests",
             dependencies: [
@@ -297,20 +278,22 @@ let package = Package(
         .testTarget(
             name: "WebServiceUploadsTests",
             dependencies: [
-                "WebServiceCore", "WebServiceFields", "WebServiceMocking", "WebServiceUploads", "TestSupport",
+                "WebServiceCore", "WebServiceFields", "WebServiceMocking", "WebServiceUploads", "SystemCrypto",
+                "TestSupport",
             ] + curlDependency,
             exclude: ["Support/tus-server.py"],
             swiftSettings: optionalSettings),
         .testTarget(
             name: "GuideTests",
             dependencies: [
-                "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics",
+                "WebServiceCore", "WebServiceCaching", "WebServiceCallbacks", "WebServiceCrypto",
+                "WebServiceDiagnostics",
                 "WebServiceDownloads", "WebServiceFields",
                 "WebServiceInspector", "WebServiceMocking", "WebServiceOffline", "WebServicePagination",
                 "WebServiceResilience", "WebServiceSockets", "WebServiceTesting", "WebServiceUploads",
                 "TestSupport",
             ]
-                + curlDependency + sqliteDependency + cryptoDependency,
+                + curlDependency + sqliteDependency,
             exclude: ["Cassettes"],
             swiftSettings: optionalSettings
         ),
@@ -323,5 +306,5 @@ let package = Package(
                 + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
-    ] + curlTargets + socketProbe + sqliteTargets + cryptoTargets + fuzzTargets
+    ] + curlTargets + socketProbe + sqliteTargets + fuzzTargets
 )

@@ -1,5 +1,5 @@
 public import Foundation
-import WebServiceCore
+public import WebServiceCore
 
 /// AES-256-GCM (NIST SP 800-38D) with a random nonce of 96 bits for each entry.
 ///

@@ -1,6 +1,6 @@
 #if !canImport(CryptoKit)
-import CCrypto
 import Foundation
+import SystemCrypto
 import WebServiceCore
 
 extension GCM {
@@ -50,6 +50,8 @@ extension GCM {
 private final class CipherContext {
     /// The maximum number of bytes per call, because libcrypto counts them as `int`.
     private static let mostBytes = 1 << 30
+    /// The values of `EVP_CTRL_AEAD_GET_TAG` and `EVP_CTRL_AEAD_SET_TAG`, which no version changes.
+    private static let (returnsTag, setsTag): (CInt, CInt) = (0x10, 0x11)
 
     private let library: Libcrypto
     private let context: OpaquePointer
@@ -100,7 +102,7 @@ private final class CipherContext {
 
     func setTag(_ tag: Data) throws(WebServiceError) {
         var tag = Array(tag)
-        guard library.control(context, EVP_CTRL_AEAD_SET_TAG, Int32(tag.count), &tag) == 1 else {
+        guard library.control(context, Self.setsTag, Int32(tag.count), &tag) == 1 else {
             throw library.failure("EVP_CTRL_AEAD_SET_TAG")
         }
     }
@@ -108,7 +110,7 @@ private final class CipherContext {
     func copyTag(into output: inout Data, at start: Int, count: Int) throws(WebServiceError) {
         let status = output.withUnsafeMutableBytes {
             library.control(
-                context, EVP_CTRL_AEAD_GET_TAG, Int32(count), $0.baseAddress?.advanced(by: start))
+                context, Self.returnsTag, Int32(count), $0.baseAddress?.advanced(by: start))
         }
         guard status == 1 else { throw library.failure("EVP_CTRL_AEAD_GET_TAG") }
     }
@@ -122,6 +124,27 @@ private final class CipherContext {
             return false
         }
         return true
+    }
+}
+
+extension Libcrypto {
+    /// The library of the system.
+    ///
+    /// - Throws: `WebServiceError.Code.storage` if it is missing.
+    fileprivate static func loaded() throws(WebServiceError) -> Libcrypto {
+        guard let system else {
+            throw WebServiceError(.storage, "libcrypto cannot be loaded; install OpenSSL 1.1.1 or 3 (libssl3)")
+        }
+        return system
+    }
+
+    /// Returns the error of a function that has failed.
+    fileprivate func failure(_ function: String) -> WebServiceError {
+        var name = [CChar](repeating: 0, count: 256)
+        errorText(nextError(), &name, name.count)
+        clearErrors()
+        let text = name.withUnsafeBytes { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        return WebServiceError(.storage, "libcrypto failed in \(function): \(text)")
     }
 }
 #endif

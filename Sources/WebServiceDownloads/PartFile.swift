@@ -1,4 +1,5 @@
 import Foundation
+import SystemCrypto
 import WebServiceCore
 
 /// A file that is being downloaded: its bytes and its state, beside the destination.
@@ -165,7 +166,7 @@ final class PartFile: Sendable {
     func hash(_ algorithm: SHA2, of range: Range<Int64>) throws -> [UInt8] {
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
         defer { room.deallocate() }
-        var hash = RunningHash(algorithm)
+        let hash = SystemHash(algorithm == .sha256 ? .sha256 : .sha512)
         var offset = range.lowerBound
         while offset < range.upperBound {
             try Task.checkCancellation()
@@ -178,7 +179,7 @@ final class PartFile: Sendable {
             hash.update(UnsafeRawBufferPointer(rebasing: wanted.prefix(count)))
             offset += Int64(count)
         }
-        return hash.value
+        return hash.finish()
     }
 
     // MARK: The end

@@ -1,4 +1,5 @@
 import Foundation
+import SystemCrypto
 public import WebServiceCore
 
 /// An interceptor that adds a `Content-Digest` to requests with a body (RFC 9530).
@@ -14,6 +15,7 @@ public import WebServiceCore
 ///   file changes after that, the digest does not match the body.
 /// - A request whose body is a sequence, a form with a sequence or an `httpBodyStream` is sent
 ///   without the field, because the bytes may be available only once.
+/// - Each request of an upload (`WebServiceUploads`) has the digest of the piece that it contains.
 /// - A request that has no body or already has the field is not changed.
 ///
 /// If the interceptor precedes a retry policy in the list, it computes the digest once; if it
@@ -54,7 +56,7 @@ public struct ContentDigest: Interceptor {
     /// - Returns: `nil` for a request without a body, or with a sequence.
     private func digest(of request: Request) async throws -> [UInt8]? {
         let encoded = try request.encode()
-        var hash = RunningHash(algorithm == .sha256 ? .sha256 : .sha512)
+        let hash = SystemHash(algorithm == .sha256 ? .sha256 : .sha512)
         if let source = encoded.bodySource ?? encoded.body.map({ BodySource($0) }) {
             let reader = BodyReader(source)
             var buffer = [UInt8](repeating: 0, count: min(256 << 10, source.count))
@@ -65,18 +67,21 @@ public struct ContentDigest: Interceptor {
                     hash.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
                     return count == 0
                 }
-                if isAtEnd { return hash.value }
+                if isAtEnd { return hash.finish() }
             }
         }
         // Compressing a file again produces the same bytes. A sequence may produce different ones.
         var plain = request
         plain.options.compressesBody = false
-        guard let stream = encoded.stream, try plain.encode().bodySource != nil else { return nil }
+        // The sequence of an upload is a piece of a file.
+        guard let stream = encoded.stream, try request.uploadsPart || plain.encode().bodySource != nil else {
+            return nil
+        }
         try await stream.produce { piece in
             try Task.checkCancellation()
             piece.withUnsafeBytes { hash.update($0) }
         }
-        return hash.value
+        return hash.finish()
     }
 }
 

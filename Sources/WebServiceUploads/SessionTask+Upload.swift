@@ -13,9 +13,10 @@ extension SessionTask {
     ///
     /// - A later upload of the file to the same URL with the same method, in any process, asks the
     ///   server for the offset (the number of bytes that the server has) and continues there, even
-    ///   if the process was killed. If the size, the modification date or the first 64 KiB of the
-    ///   file have changed, or if the stored state is damaged, the upload starts over. It also
-    ///   starts over, at most 3 times, if the server no longer has the upload (status 404 or 410).
+    ///   if the process was killed. If the size, the modification date, the date of the last status
+    ///   change (`st_ctime`) or the first 64 KiB of the file have changed, or if the stored state
+    ///   is damaged, the upload starts over. It also starts over, at most 3 times, if the server no
+    ///   longer has the upload (status 404 or 410).
     /// - The `RetryPolicy` of the service or the request applies to errors that occur during the
     ///   upload, regardless of the method, once the server has created the upload. The next request
     ///   then begins at the server's offset. The count toward `RetryPolicy.maximumAttempts` starts
@@ -30,7 +31,13 @@ extension SessionTask {
     ///   it that a redirect would retain (`RedirectPolicy`). Interceptors, cookies and redirects
     ///   apply to each request of the upload.
     /// - After `cancel()` or an error, the state remains for the next upload.
-    ///   ``endUpload(resuming:state:)`` ends the upload on the server.
+    ///   ``endUpload(resuming:state:)`` ends the upload on the server. If the limits or the
+    ///   responses of the server do not allow the upload to continue, the task ends it there.
+    /// - With `.contentDigest()` (`WebServiceFields`), each request has the `Content-Digest` of its
+    ///   piece. The field `Repr-Digest` is sent with the request that creates the upload.
+    /// - Over a `FoundationSession` on Linux, a request with content ends only with its timeout, by
+    ///   default after 60 seconds, if a connection that was already used is lost before the
+    ///   response arrives. Use a `CurlSession`, or set a shorter `Request.Options.timeout`.
     /// - `Request.Options.deadline` applies to the whole upload if you set it on the request or the
     ///   task, and otherwise to each request.
     /// - `onProgress(_:)` reports the bytes of the whole file.

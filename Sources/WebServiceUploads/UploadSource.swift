@@ -21,6 +21,9 @@ final class UploadSource: Sendable {
     let length: Int64
     private let file: Descriptor
     private let status: FileStatus
+    /// The date of the last change of the file or of its status (`st_ctime`), which no program can
+    /// set.
+    private let changed: Double
 
     init(_ url: URL, contentType: String?) throws(WebServiceError) {
         let path = url.path
@@ -29,8 +32,9 @@ final class UploadSource: Sendable {
         }
         (self.url, self.contentType) = (url, contentType)
         do throws(SystemFailure) {
-            file = try Descriptor("open") { systemOpen(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) }
+            file = try Self.open(path)
             status = try file.status()
+            changed = try file.changed()
         } catch {
             throw Self.unreadable(path, error)
         }
@@ -46,7 +50,8 @@ final class UploadSource: Sendable {
     func state(request: String) throws(WebServiceError) -> UploadState {
         let prefix = UploadState.hash(try bytes(0..<min(length, Int64(Self.prefixLength))))
         return UploadState(
-            request: request, size: length, modified: status.modified.timeIntervalSince1970, prefix: prefix)
+            request: request, size: length, modified: status.modified.timeIntervalSince1970, changed: changed,
+            prefix: prefix)
     }
 
     /// Returns a body of a range of the file, which is read while it is sent.
@@ -67,13 +72,30 @@ final class UploadSource: Sendable {
         } catch {
             throw Self.unreadable(url.path, error as? SystemFailure ?? SystemFailure(call: "read", number: EIO))
         }
-        guard count == range.count, now == status else {
-            throw WebServiceError(
-                .upload,
-                "the file '\(url.path.escapingControls)' changed while it was uploaded; upload it again when it is "
-                    + "complete")
-        }
+        guard count == range.count, now == status else { throw isChanged }
         return bytes
+    }
+
+    /// Verifies that the path still refers to the file, and that nothing has changed it.
+    ///
+    /// - Throws: `WebServiceError.Code.upload`.
+    func verify() throws(WebServiceError) {
+        let isSame: Bool
+        do throws(SystemFailure) {
+            let now = try Self.open(url.path)
+            let (found, foundChanged) = (try now.status(), try now.changed())
+            isSame = found == status && foundChanged == changed
+        } catch {
+            throw Self.unreadable(url.path, error)
+        }
+        guard isSame else { throw isChanged }
+    }
+
+    private var isChanged: WebServiceError {
+        WebServiceError(
+            .upload,
+            "the file '\(url.path.escapingControls)' changed while it was uploaded; upload it again when it is complete"
+        )
     }
 
     /// Calls a closure with the bytes of a range, in chunks.
@@ -85,6 +107,10 @@ final class UploadSource: Sendable {
             body(try bytes(offset..<end))
             offset = end
         }
+    }
+
+    private static func open(_ path: String) throws(SystemFailure) -> Descriptor {
+        try Descriptor("open") { systemOpen(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) }
     }
 
     private static func unreadable(_ path: String, _ failure: SystemFailure) -> WebServiceError {
@@ -108,6 +134,20 @@ struct UploadChunks: AsyncSequence, AsyncIteratorProtocol, Sendable {
         let end = Swift.min(range.upperBound, range.lowerBound + Int64(UploadSource.chunkLength))
         defer { range = end..<range.upperBound }
         return try source.bytes(range.lowerBound..<end)
+    }
+}
+
+extension Descriptor {
+    /// The date of the last change of the file or of its status, in seconds since 1970.
+    fileprivate borrowing func changed() throws(SystemFailure) -> Double {
+        var status = stat()
+        try system("fstat") { fstat(number, &status) }
+        #if canImport(Darwin)
+        let date = status.st_ctimespec
+        #else
+        let date = status.st_ctim
+        #endif
+        return Double(date.tv_sec) + Double(date.tv_nsec) / 1e9
     }
 }
 

@@ -14,6 +14,8 @@ struct UploadState: Sendable, Equatable, Codable {
     /// The size of the file in bytes, the date of its last change, and the hash of its first bytes.
     var size: Int64
     var modified: Double
+    /// The date of the last change of the file or of its status (`st_ctime`).
+    var changed: Double
     var prefix: String
     /// The URL of the resource on the server; `nil` before the server has created it.
     var location: String?
@@ -26,7 +28,8 @@ struct UploadState: Sendable, Equatable, Codable {
 
     /// Returns whether both states belong to the same file and request.
     func isSameUpload(as other: UploadState) -> Bool {
-        request == other.request && size == other.size && modified == other.modified && prefix == other.prefix
+        request == other.request && size == other.size && modified == other.modified && changed == other.changed
+            && prefix == other.prefix
     }
 
     static func hash(_ bytes: Data) -> String {

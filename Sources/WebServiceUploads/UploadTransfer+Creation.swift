@@ -1,4 +1,5 @@
 import Foundation
+import SystemCrypto
 import WebServiceCore
 import WebServiceFields
 
@@ -23,7 +24,12 @@ extension UploadTransfer {
         let isLast = range.upperBound == source.length
         request.headers["Upload-Complete"] = isLast ? "?1" : "?0"
         request.headers["Upload-Length"] = "\(source.length)"
-        if !isWhole { request.content = source.body(range, contentType: source.contentType) }
+        if isWhole {
+            isOpenedAgain = true
+        } else {
+            request.headers["Content-Digest"] = nil  // that of the whole file
+            request.content = source.body(range, contentType: source.contentType)
+        }
         let (response, interim) = try await sendCreation(request)
         if response.status == 413 {
             try await reduceCreation(range, response)
@@ -36,6 +42,7 @@ extension UploadTransfer {
         try note(response.headers)
         let location = try final.isEmpty ? nil : location(final, from: response.head?.url ?? url)
         guard let created = location ?? interim, interim ?? created == created else {
+            isUnusable = interim != nil
             throw violation("the server returned no URL of the upload, or two different ones", response)
         }
         if created != interim { try self.created(created) }
@@ -68,7 +75,7 @@ extension UploadTransfer {
         do {
             return (try await reply, state.location)
         } catch let error as WebServiceError where error.code == .upload {
-            if state.location != nil { _ = try? await end() }  // the first error counts
+            isUnusable = state.location != nil
             throw error
         }
     }
@@ -114,6 +121,7 @@ extension UploadTransfer {
         addVersion(to: &request)
         request.headers["Upload-Length"] = "\(source.length)"
         request.headers[.contentType] = nil
+        request.headers["Content-Digest"] = nil
         request.content = hasContent ? source.body(range, contentType: Self.tusContentType) : .none
         let response = try await work.send(request, accepting: { _ in false }, progress: meter.receiver(from: 0))
         try note(response.headers)
@@ -143,7 +151,7 @@ extension UploadTransfer {
         limits.maximumSize = response.headers.tusInteger("Tus-Max-Size")
         if extensions.contains("checksum") {
             let names = response.headers.tusList("Tus-Checksum-Algorithm")
-            state.checksum = UploadChecksum.preferred(in: names)?.rawValue
+            state.checksum = HashFunction.preferred(in: names)?.rawValue
         }
         // A checksum is only defined for a piece that is appended.
         capabilities =

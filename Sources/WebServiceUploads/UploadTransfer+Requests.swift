@@ -1,4 +1,5 @@
 import Foundation
+import SystemCrypto
 import WebServiceCore
 import WebServiceFields
 
@@ -73,8 +74,8 @@ extension UploadTransfer {
             request.content = source.body(range, contentType: "application/partial-upload")
         case .tus:
             request.content = source.body(range, contentType: Self.tusContentType)
-            if let checksum = state.checksum.flatMap(UploadChecksum.init) {
-                request.headers["Upload-Checksum"] = try checksum.field(of: range, in: source)
+            if let function = state.checksum.flatMap(HashFunction.init) {
+                request.headers["Upload-Checksum"] = try function.checksum(of: range, in: source)
             }
         }
         return request
@@ -93,29 +94,16 @@ extension UploadTransfer {
     }
 }
 
-/// A checksum of a piece, for tus.
-enum UploadChecksum: String {
-    case sha256, sha512, sha1
-
-    /// Returns the first known algorithm of a list.
-    static func preferred(in names: [String]) -> UploadChecksum? {
+extension HashFunction {
+    /// Returns the first known algorithm of the names of tus.
+    static func preferred(in names: [String]) -> HashFunction? {
         [.sha256, .sha1, .sha512].first { names.contains($0.rawValue) }
     }
 
-    /// Returns the value of `Upload-Checksum`.
-    func field(of range: Range<Int64>, in source: UploadSource) throws -> String {
-        "\(rawValue) \(Data(try hash(range, in: source)).base64EncodedString())"
-    }
-
-    private func hash(_ range: Range<Int64>, in source: UploadSource) throws -> [UInt8] {
-        guard let algorithm = SHA2(rawValue: rawValue == "sha256" ? "sha-256" : rawValue == "sha512" ? "sha-512" : "")
-        else {
-            var hash = SHA1()
-            try source.forEachChunk(range) { chunk in chunk.withUnsafeBytes { hash.update($0) } }
-            return hash.value
-        }
-        var hash = RunningHash(algorithm)
+    /// Returns the value of `Upload-Checksum` for a piece.
+    func checksum(of range: Range<Int64>, in source: UploadSource) throws -> String {
+        let hash = SystemHash(self)
         try source.forEachChunk(range) { chunk in chunk.withUnsafeBytes { hash.update($0) } }
-        return hash.value
+        return "\(rawValue) \(Data(hash.finish()).base64EncodedString())"
     }
 }

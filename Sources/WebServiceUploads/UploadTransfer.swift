@@ -42,6 +42,12 @@ struct UploadTransfer {
     var restarts = 0
     /// Set when the resource that processes the whole file has responded with an error.
     let isOver = OnceFlag()
+    /// A Boolean value that indicates whether the server has created an upload that cannot be
+    /// continued, so that it is ended on the server.
+    var isUnusable = false
+    /// A Boolean value that indicates whether a session has opened the file by its path, which may
+    /// have referred to another file.
+    var isOpenedAgain = false
     var stalls: UploadStalls
 
     init(_ work: TaskWork, _ protocol: UploadProtocol, pieceSize: Int, folder: URL?) throws {
@@ -114,13 +120,14 @@ struct UploadTransfer {
             return try await append(location, offset)
         } catch {
             offset = nil
-            if isOver.isSet { try file.remove() }
+            if isUnusable { _ = try? await end() }  // the first error counts
+            if isOver.isSet || isUnusable { try file.remove() }
             stalls.add(acknowledged, isWhole: false, now: work.clock.now)
             // Without an upload on the server, a request for the whole file may have had an effect.
             let isWhole = try capabilities == .firstPieceAtCreation && pieceSize() >= source.length
             let isIdempotent = state.location != nil || capabilities?.isPartial == true && !isWhole
             // Such an upload of tus is created with POST, regardless of the method of the task.
-            guard !isOver.isSet, isIdempotent || !isWhole || `protocol` == .draft,
+            guard !isOver.isSet, !isUnusable, isIdempotent || !isWhole || `protocol` == .draft,
                 let pause = work.pauseToContinue(
                     after: error, attempt: stalls.attempt, spent: stalls.spent(work.clock.now),
                     isIdempotent: isIdempotent)
@@ -180,6 +187,7 @@ struct UploadTransfer {
 
     /// Appends the next piece.
     private mutating func append(_ location: String, _ offset: Int64) async throws -> Step {
+        if isOpenedAgain { try source.verify() }
         let range = offset..<(offset + min(source.length - offset, try pieceSize()))
         let request = try await appending(range, at: location)
         meter.begin(offset)
@@ -256,6 +264,7 @@ struct UploadTransfer {
     ///   earlier one.
     mutating func accept(_ new: Int64, _ response: Response) throws {
         guard new <= source.length else {
+            isUnusable = true
             throw violation("the server returned an offset beyond the end of the file", response)
         }
         guard new >= acknowledged else {
@@ -307,10 +316,15 @@ struct UploadTransfer {
         if state.location != nil { try file.store(state) }
     }
 
-    /// The size of the next piece.
-    func pieceSize() throws -> Int64 {
-        let piece = try limits.piece(of: source.length, preferred: preferredPiece)
-        return max(min(piece, reducedPiece ?? .max), 1)
+    /// Returns the size of the next piece.
+    mutating func pieceSize() throws -> Int64 {
+        do {
+            let piece = try limits.piece(of: source.length, preferred: preferredPiece)
+            return max(min(piece, reducedPiece ?? .max), 1)
+        } catch {
+            isUnusable = state.location != nil
+            throw error
+        }
     }
 
     /// Reduces the size of the pieces after a response with status 413.

@@ -1,4 +1,3 @@
-#if WEBSERVICE_CRYPTO
 import Foundation
 import TestSupport
 import Testing
@@ -49,4 +48,3 @@ struct CryptoSnippets {
         #expect(try await storage.entry(for: StorageKey(identifier: "a"))?.data == Data("ale".utf8))
     }
 }
-#endif

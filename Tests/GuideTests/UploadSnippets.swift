@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceFields
 import WebServiceMocking
 import WebServiceUploads
 
@@ -55,6 +56,18 @@ struct UploadSnippets {
         }
         let file = try await task.value
         #expect(file.location?.path == "/uploads/7")
+    }
+
+    @Test("The server verifies the pieces of an upload")
+    func digests() async throws {
+        let video = try folder.file("video.mp4", Data("ale".utf8))
+        mock.on(.PUT, "/files/1") { request in
+            let digest = "sha-256=:\(Data(SHA2.sha256.hash(Data("ale".utf8))).base64EncodedString()):"
+            return MockResponse(statusCode: request.headers["Content-Digest"] == digest ? 200 : 400)
+        }
+        service.interceptors = [.contentDigest(), .retry(maximumAttempts: 5)]
+        let file = try await service.PUT("/files/1").setBody(file: video).upload(resuming: .draft).value
+        #expect(file.response.status == 200)
     }
 
     @Test("An upload is ended")

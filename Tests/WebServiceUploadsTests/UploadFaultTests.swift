@@ -151,6 +151,26 @@ struct UploadFaultTests {
         #expect(fixture.server.log.filter { $0.hasPrefix("PATCH") }.count == 1)
     }
 
+    @Test(
+        "An upload that cannot be continued, by its offset or its limits, is ended on the server", .covers("U-426"),
+        arguments: [
+            ["Upload-Offset": "350001", "Upload-Complete": "?0"],
+            ["Upload-Offset": "200000", "Upload-Complete": "?0", "Upload-Limit": "max-size=349999"],
+        ], [204, 405])
+    func unusable(_ headers: [String: String], _ status: Int) async throws {
+        let fixture = try UploadFixture(.draft)
+        try await fixture.interrupt(after: 2)
+        fixture.server.forgetRequests()
+        fixture.server.set { request, _ in
+            let response = MockResponse(statusCode: request.method == .HEAD ? 204 : status, headers: headers)
+            return [.HEAD, .DELETE].contains(request.method) ? response : nil
+        }
+        let error = await #expect(throws: WebServiceError.self) { try await fixture.upload().value }
+        #expect(error?.code == .upload)
+        #expect(fixture.server.log == ["HEAD /uploads/1", "DELETE /uploads/1"])
+        #expect(try fixture.names == ["a.iso"])
+    }
+
     @Test("A server that stores a part of each piece receives the rest", .covers("U-414"))
     func shortPieces() async throws {
         let fixture = try UploadFixture(.tus)

@@ -23,12 +23,19 @@ struct UploadInterimTests {
         private let store = Store()
         private let server: RawServer
 
-        init(length: Int, cut: Int?, interim: String) throws {
+        /// - Parameters:
+        ///   - length: The length of the file.
+        ///   - cut: The number of bytes after which the creation is interrupted.
+        ///   - interim: The head of the interim response.
+        ///   - onOptions: Called when the client asks for support.
+        init(length: Int, cut: Int?, interim: String, onOptions: @escaping @Sendable () -> Void = {}) throws {
             let store = store
             server = try RawServer { connection in
                 store.state.withLock { $0.log.append(connection.method) }
                 switch connection.method {
-                case "OPTIONS": return connection.answer("HTTP/1.1 405 No\r\nContent-Length: 0")
+                case "OPTIONS":
+                    onOptions()
+                    return connection.answer("HTTP/1.1 405 No\r\nContent-Length: 0")
                 case "DELETE": return connection.answer("HTTP/1.1 204 No Content")
                 case "HEAD":
                     let count = store.state.withLock { $0.data.count }
@@ -132,6 +139,47 @@ struct UploadInterimTests {
         #expect(error?.code == .upload)
         #expect(server.log == ["POST", "DELETE"])
         #expect(try names(in: folder.url) == ["a.iso"])
+    }
+
+    @Test("A final response with another URL than the interim one ends the upload", .covers("U-422"))
+    func otherURL() async throws {
+        let location = ScriptedServer.Step(
+            "POST /files", length: 3_000_000, status: 201, ["Location": "/uploads/2", "Upload-Complete": "?0"])
+        let server = try ScriptedServer([
+            ScriptedServer.Step(location, interim: [["Location": "/uploads/1"]]),
+            ScriptedServer.Step("DELETE /uploads/1", status: 204),
+        ])
+        let service = WebService(server.server.baseURLString, session: try UploadSession.curl.session())
+        let file = try folder.file("a.iso", content)
+        let error = await #expect(throws: WebServiceError.self) {
+            try await service.POST("/files").setBody(file: file).upload(resuming: .draft).value
+        }
+        #expect(error?.code == .upload)
+        #expect(server.failures == [])
+        #expect(try names(in: folder.url) == ["a.iso"])
+    }
+
+    @Test("A file that is replaced by one of the same size and date is not mixed into the upload", .covers("U-408"))
+    func replaced() async throws {
+        let replacement = Data(content.reversed())
+        let other = try folder.file("b.iso", replacement)
+        let path = folder.url.appendingPathComponent("a.iso").path
+        let server = try PartialServer(
+            length: content.count, cut: 1_000_000, interim: Self.interim("Location: /uploads/1")
+        ) { _ = rename(other.path, path) }
+        let (service, task) = try task(server, retries: true)
+        for file in [other.path, path] {
+            let date = Date(timeIntervalSince1970: 1_700_000_000)
+            try FileManager.default.setAttributes([.modificationDate: date], ofItemAtPath: file)
+        }
+        let error = await #expect(throws: WebServiceError.self) {
+            try await task.upload(resuming: .draft, pieceSize: 2_000_000).value
+        }
+        withExtendedLifetime(service) {}
+        #expect(error?.message.contains("changed while it was uploaded") == true)
+        #expect(server.log == ["OPTIONS", "POST", "HEAD"])
+        let isPrefix = replacement.starts(with: server.data)
+        #expect(isPrefix)
     }
 }
 #endif

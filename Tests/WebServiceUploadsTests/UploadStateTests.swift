@@ -9,7 +9,8 @@ import WebServiceMocking
 @Suite("The state of uploads", .permit)
 struct UploadStateTests {
     private let state = UploadState(
-        request: "r", size: 7, modified: 1.5, prefix: "p", location: "https://example.com/u", expires: nil,
+        request: "r", size: 7, modified: 1.5, changed: 2.5, prefix: "p", location: "https://example.com/u",
+        expires: nil,
         checksum: "sha1")
 
     @Test("A state that is encoded and decoded is equal", .covers("U-407"))
@@ -51,7 +52,7 @@ struct UploadStateTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("A file whose size, date or first bytes have changed starts over", .covers("U-408"), arguments: 0...2)
+    @Test("A file whose size, date, first or later bytes have changed starts over", .covers("U-408"), arguments: 0...3)
     func changedFile(_ change: Int) async throws {
         let fixture = try UploadFixture(.draft)
         try await fixture.interrupt(after: 2)
@@ -61,6 +62,7 @@ struct UploadStateTests {
         switch change {
         case 0: content += Data("x".utf8)
         case 1: content = UploadFixture.content(350_000, seed: 2)
+        case 3: content.replaceSubrange(250_000..<250_001, with: [content[250_000] ^ 1])
         default: break
         }
         try content.write(to: fixture.file)

@@ -1,4 +1,5 @@
 import Foundation
+import SystemCrypto
 import TestSupport
 import WebServiceCore
 import WebServiceFields
@@ -17,6 +18,8 @@ final class UploadServer: Sendable {
         var expires: String?
         /// The server of the upload URLs; `nil` for relative ones.
         var origin: String?
+        /// Whether each content must have its digest, and the first one that of the file.
+        var verifiesDigests = false
         /// The fields that every request must have.
         var required: [String: String] = [:]
     }
@@ -102,6 +105,7 @@ final class UploadServer: Sendable {
             for (name, value) in settings.required where request.headers[name] != value {
                 call.violations.append("\(name) is '\(request.headers[name] ?? "")'")
             }
+            if settings.verifiesDigests { call.checkDigest() }
             var response = kind == .draft ? call.draft(&state) : call.tus(&state)
             if !call.violations.isEmpty {
                 state.violations += call.violations.map { "\(request.method) \(request.path): \($0)" }
@@ -121,6 +125,14 @@ final class UploadServer: Sendable {
 
         mutating func check(_ isValid: Bool, _ violation: String) {
             if !isValid { violations.append(violation) }
+        }
+
+        /// Verifies the digest of the content (RFC 9530).
+        mutating func checkDigest() {
+            let digest = fields.structuredDictionary("Content-Digest")?["sha-256"]?.item?.value.byteSequence
+            let expected = request.body.isEmpty ? nil : Data(SHA2.sha256.hash(request.body))
+            check(request.body.isEmpty || digest == expected, "no digest of the content, or a wrong one")
+            check(fields["Repr-Digest"] == nil || request.method == .PUT, "the digest of the file is sent again")
         }
 
         func location(_ state: inout State) -> String {
@@ -336,8 +348,8 @@ extension UploadServer.Call {
 
     private static func hash(_ name: String, _ data: Data) -> Data {
         if name == "sha256" { return Data(SHA2.sha256.hash(data)) }
-        var hash = SHA1()
+        let hash = SystemHash(.sha1)
         data.withUnsafeBytes { hash.update($0) }
-        return Data(hash.value)
+        return Data(hash.finish())
     }
 }

@@ -1,8 +1,9 @@
 public import Foundation
 
-/// A cipher for the entries of an ``EncryptedStorage``.
+/// A cipher for the entries of an `EncryptedStorage`.
 ///
-/// Use an ``AESGCMCipher``, or a custom type, for example one whose keys remain in hardware.
+/// Use an `AESGCMCipher` of `WebServiceCrypto`, or a custom type, for example one whose keys remain
+/// in hardware.
 ///
 /// The cipher must be an authenticated one: ``open(_:authenticating:)`` throws an error unless it
 /// receives the result of a call of ``seal(_:authenticating:)`` and the context of that call, both

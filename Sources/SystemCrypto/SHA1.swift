@@ -1,6 +1,5 @@
-import Foundation
-
-/// The hash function SHA-1 (FIPS 180-4), for the checksums of tus only.
+#if !canImport(CryptoKit)
+/// The hash function SHA-1 (FIPS 180-4), for systems without a library that provides it.
 struct SHA1 {
     private typealias State = (a: UInt32, b: UInt32, c: UInt32, d: UInt32, e: UInt32)
     private var state: State = (0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0)
@@ -66,3 +65,4 @@ struct SHA1 {
         }
     }
 }
+#endif

@@ -1,0 +1,121 @@
+import WebServiceCore
+
+#if canImport(CryptoKit)
+import CryptoKit
+#endif
+
+/// A hash function (FIPS 180-4).
+package enum HashFunction: String, Sendable, CaseIterable {
+    case sha1, sha256, sha512
+}
+
+/// A hash that is computed piece by piece with the library of the system: libcrypto, and CryptoKit
+/// on Apple platforms.
+///
+/// If there is no libcrypto, or if the program contains another version of OpenSSL, the
+/// implementations of this package are used.
+package final class SystemHash {
+    private enum Implementation {
+        #if canImport(CryptoKit)
+        case sha1(Insecure.SHA1)
+        #else
+        case library(LibraryHash)
+        case sha1(SHA1)
+        #endif
+        case sha2(RunningHash)
+    }
+
+    private var implementation: Implementation
+
+    package init(_ function: HashFunction, usesLibrary: Bool = true) {
+        #if canImport(CryptoKit)
+        let sha1 = Insecure.SHA1()
+        #else
+        if usesLibrary, let library = Libcrypto.system, library.isOnlyVersion,
+            let hash = LibraryHash(library, function)
+        {
+            implementation = .library(hash)
+            return
+        }
+        let sha1 = SHA1()
+        #endif
+        implementation =
+            switch function {
+            case .sha1: .sha1(sha1)
+            case .sha256: .sha2(RunningHash(.sha256))
+            case .sha512: .sha2(RunningHash(.sha512))
+            }
+    }
+
+    package func update(_ bytes: UnsafeRawBufferPointer) {
+        switch implementation {
+        #if canImport(CryptoKit)
+        case .sha1(var hash):
+            hash.update(bufferPointer: bytes)
+            implementation = .sha1(hash)
+        #else
+        case .library(let hash): hash.update(bytes)
+        case .sha1(var hash):
+            hash.update(bytes)
+            implementation = .sha1(hash)
+        #endif
+        case .sha2(var hash):
+            hash.update(bytes)
+            implementation = .sha2(hash)
+        }
+    }
+
+    /// Returns the hash of all pieces. Called once, after the last piece.
+    ///
+    /// - Returns: An empty array, which is equal to no hash, if libcrypto has failed.
+    package func finish() -> [UInt8] {
+        switch implementation {
+        #if canImport(CryptoKit)
+        case .sha1(let hash): Array(hash.finalize())
+        #else
+        case .library(let hash): hash.finish()
+        case .sha1(let hash): hash.value
+        #endif
+        case .sha2(let hash): hash.value
+        }
+    }
+}
+
+#if !canImport(CryptoKit)
+/// A hash that libcrypto computes.
+private final class LibraryHash {
+    /// The length of the longest hash, in bytes (`EVP_MAX_MD_SIZE`).
+    private static let maximumLength = 64
+
+    private let library: Libcrypto
+    private let context: OpaquePointer
+    private var isValid = true
+
+    /// - Returns: `nil` if the library does not provide the function.
+    init?(_ library: Libcrypto, _ function: HashFunction) {
+        guard let context = library.makeHash() else { return nil }
+        guard let function = library.hashFunctions[function]?(), library.beginHash(context, function, nil) == 1 else {
+            library.releaseHash(context)
+            library.clearErrors()
+            return nil
+        }
+        (self.library, self.context) = (library, context)
+    }
+
+    deinit { library.releaseHash(context) }
+
+    func update(_ bytes: UnsafeRawBufferPointer) {
+        if !bytes.isEmpty, library.updateHash(context, bytes.baseAddress, bytes.count) != 1 { isValid = false }
+    }
+
+    func finish() -> [UInt8] {
+        var hash = [UInt8](repeating: 0, count: Self.maximumLength)
+        var count: CUnsignedInt = 0
+        guard isValid, library.finishHash(context, &hash, &count) == 1 else {
+            library.clearErrors()
+            return []
+        }
+        return Array(hash.prefix(Int(count)))
+    }
+}
+#endif
