@@ -139,6 +139,20 @@ public final class Outbox: Sendable {
         }
     }
 
+    /// Returns the request of an entry as it would be sent now, without the changes by
+    /// interceptors; `nil` if there is no such entry, for example because it was sent, or its file
+    /// is damaged.
+    ///
+    /// - Throws: `WebServiceError.Code.storage` if the file cannot be read.
+    public func request(of id: UUID) async throws -> Request? {
+        try await onQueue("the entry could not be read") { [self] in
+            guard let item = state.withLock({ $0.items[id] }),
+                case .request(let stored) = try folder.content(of: item.name)
+            else { return nil }
+            return stored.request(for: service)
+        }
+    }
+
     /// The files that were renamed because they are damaged or of another version, including those
     /// that earlier processes renamed. The outbox does not remove these files.
     public var damagedFiles: [URL] {

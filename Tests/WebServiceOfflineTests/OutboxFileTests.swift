@@ -52,6 +52,38 @@ struct OutboxFileTests {
         #expect(await second.entries == [])
     }
 
+    @Test("The request of an entry can be read until it is sent, also after a restart", .covers("O-60"))
+    func requestOfEntry() async throws {
+        mock.on(.PUT, "/a/1", [.status(503), .status(503), .status(200)])
+        let first = try await fixture.open()
+        var request = mock.service.request(.PUT, path: "/a/1")
+        request.content = .json(["name": "bock"])
+        let id = try await first.submit(request)
+        let isFound = try await first.request(of: id) != nil
+        await first.close()
+        let second = try await fixture.open()
+        let stored = try #require(try await second.request(of: id))
+        #expect(isFound)
+        #expect(stored.method == .PUT)
+        #expect(stored.url == request.url)
+        #expect(stored.body == Data(#"{"name":"bock"}"#.utf8))
+        #expect(stored.headers["Idempotency-Key"] != nil)
+        await clock.advance(by: .seconds(60))
+        #expect(try await second.request(of: id) == nil)
+        #expect(try await second.request(of: UUID()) == nil)
+    }
+
+    @Test("A request whose file is damaged cannot be read", .covers("O-60"))
+    func requestOfDamagedEntry() async throws {
+        mock.on(.PUT, "/a/1", .status(409))
+        let outbox = try await fixture.open()
+        let id = try await outbox.submit(mock.service.request(.PUT, path: "/a/1"))
+        await clock.advance(by: .zero)
+        let name = try #require(try fixture.entryFiles().first)
+        try Data("damaged".utf8).write(to: fixture.folder.appendingPathComponent(name))
+        #expect(try await outbox.request(of: id) == nil)
+    }
+
     enum Damage: String, CaseIterable, Sendable {
         case empty, truncated, longer, garbage, otherVersion, flippedBit, folder, link
     }
