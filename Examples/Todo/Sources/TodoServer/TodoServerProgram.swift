@@ -1,0 +1,34 @@
+import Dispatch
+import Foundation
+
+@main
+struct TodoServerProgram {
+    static func main() {
+        var arguments = Array(CommandLine.arguments.dropFirst())
+        guard arguments.count >= 2, let port = Int(arguments.removeFirst()) else { usage() }
+        var file: URL?
+        if arguments.first == "--file", arguments.count >= 3 {
+            file = URL(fileURLWithPath: arguments[1])
+            arguments.removeFirst(2)
+        }
+        var passwords: [String: String] = [:]
+        for argument in arguments {
+            let parts = argument.split(separator: ":", maxSplits: 1).map(String.init)
+            guard parts.count == 2 else { usage() }
+            passwords[parts[0]] = parts[1]
+        }
+        do {
+            let server = try TodoServer(passwords: passwords, port: port, file: file)
+            print("listening on \(server.address)")
+            withExtendedLifetime(server) { dispatchMain() }
+        } catch {
+            FileHandle.standardError.write(Data("todo-server: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func usage() -> Never {
+        print("usage: todo-server PORT [--file FILE] NAME:PASSWORD ...")
+        exit(64)
+    }
+}
