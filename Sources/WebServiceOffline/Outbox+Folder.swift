@@ -75,7 +75,6 @@ extension Outbox {
             for item in state.items.values where !present.contains(item.name) && !state.isBusy(item.lane) {
                 state.remove(item.entry.id, as: item.outcome ?? .removed)
             }
-            return removed + damaged.map { .damagedFile(folder.url.appendingPathComponent($0, isDirectory: false)) }
         }
     }
 }

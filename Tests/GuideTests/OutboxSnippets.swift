@@ -9,8 +9,8 @@ import WebServiceOffline
 import WebServiceSQLite
 #endif
 
-// Every snippet about outboxes of Cookbook.md and the articles of the modules, with its expected
-// behavior. `DocumentationTests` verifies that none is missing.
+// Every snippet about outboxes and accounts of Guide.md, Cookbook.md and the articles of the modules,
+// with its expected behavior. `DocumentationTests` verifies that none is missing.
 
 @Suite("Snippets about outboxes", .permit)
 struct OutboxSnippets {
@@ -58,4 +58,25 @@ struct OutboxSnippets {
         #expect(mock.receivedRequests.count == 1)
     }
     #endif
+
+    @Test("A log-out leaves no folder, and sends nothing")
+    func account() async throws {
+        let mock = MockService(clock: clock)
+        mock.on(.PUT, "/todos/7", .error(URLError(.notConnectedToInternet))).optional()
+        let service = mock.service
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        do {
+            let account = try Account(in: folder.appendingPathComponent("ann"))
+            let annsService = account.service(like: service)
+            annsService.interceptors = [.bearer("token")]
+            annsService.storages = [account.storage(try FileStorage(folder: account.file("responses")))]
+            let annsOutbox = try annsService.outbox(in: account.file("outbox"))
+            try await annsOutbox.submit(annsService.request(.PUT, path: "/todos/7"), entity: "todo/7")
+            try await account.logOut()
+            print(FileManager.default.fileExists(atPath: account.folder.path))  // false
+        }
+        try Account.finishLogOuts(in: folder)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        #expect(names == [])
+    }
 }
