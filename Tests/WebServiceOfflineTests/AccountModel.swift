@@ -114,11 +114,10 @@ final class AccountModel: Sendable {
         switch ending {
         case .account: try await account?.logOut()
         case .byHand:
-            service.invalidate()
-            tokenService.invalidate()
+            service.cancelAll()
+            tokenService.cancelAll()
             authentication.clear()
             jar.removeAll()
-            _ = await service.finishStoring()
             try await storage.removeAll()
         }
         _ = hasEnded.set()
