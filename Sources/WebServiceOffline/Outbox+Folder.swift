@@ -4,6 +4,12 @@ import WebServiceCore
 /// Updates the entries in memory from the files. All of these functions run on the queue of the
 /// folder.
 extension Outbox {
+    /// Lists the files that earlier processes have renamed, which are not reported again.
+    func findDamagedFiles() {
+        guard let names = try? folder.damagedNames() else { return }  // `read` reports them
+        state.withLock { $0.damaged.formUnion(names) }
+    }
+
     /// Reads the folder now, and again after each interval until the outbox is closed.
     func poll() {
         let token = clock.beginWork()

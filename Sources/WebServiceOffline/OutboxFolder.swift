@@ -39,6 +39,8 @@ final class OutboxFolder: OutboxStore {
         return names
     }
 
+    func damagedNames() throws(SystemFailure) -> [String] { try names().damaged }
+
     func removeTemporaryFiles(before date: Date) {
         var names: [String] = []
         try? files.folder.forEachName { name throws(SystemFailure) in  // the next process tries again

@@ -17,6 +17,8 @@ package protocol OutboxStore: Sendable {
     func unlock()
 
     func names() throws -> OutboxNames
+    /// Returns the names of the damaged files, without access to the entries.
+    func damagedNames() throws -> [String]
     /// Stores an entry after all others, and returns its name and the earlier names.
     func add(_ bytes: Data, id: UUID, maximumCount: Int) throws -> (name: String, earlier: [String])
     /// Returns whether an entry exists.

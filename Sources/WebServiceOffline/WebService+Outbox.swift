@@ -32,6 +32,7 @@ extension WebService {
         _ onFailure: @escaping @Sendable (_ failure: Outbox.Failure) async -> Outbox.Decision
     ) -> Outbox {
         let outbox = Outbox(store, of: self, options: options, decide: onFailure)
+        store.queue.run { outbox.findDamagedFiles() }
         outbox.poll()
         return outbox
     }

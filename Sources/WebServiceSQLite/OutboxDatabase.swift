@@ -44,9 +44,14 @@ final class OutboxDatabase: OutboxStore {
     func names() throws -> OutboxNames {
         var names = OutboxNames()
         names.entries = try use("list the entries") { try $0.entryNames() }
-        // After the query, which may move a damaged database aside.
+        names.damaged = try damagedNames()  // after the query, which may move a damaged database aside
+        return names
+    }
+
+    func damagedNames() throws -> [String] {
+        var names: [String] = []
         try files.folder.forEachName { file throws(SystemFailure) in
-            if file.hasPrefix(name + "."), file.hasSuffix(".damaged") { names.damaged.append(file) }
+            if file.hasPrefix(name + "."), file.hasSuffix(".damaged") { names.append(file) }
         }
         return names
     }

@@ -22,9 +22,10 @@ struct OutboxPowerTests {
         var random = SeededGenerator(seed: 3)
         var acknowledged: [String] = []
         var failureCount = 0
-        for round in 0..<(isSoak ? 1_300 : 20) {
+        for round in 0..<(isSoak ? 1_400 : 20) {
             // The process is killed before any of its changes, or at any other instant.
-            let last = Bool.random(using: &random) ? Int.random(in: 1...70, using: &random) : nil
+            let last =
+                Bool.random(using: &random) ? Int.random(in: 1...(place == .folder ? 70 : 200), using: &random) : nil
             let probe = OutboxProbe(
                 outbox, server, "a", round, count: 6, environment: disk.environment(endingBefore: last))
             let other = OutboxProbe(outbox, server, "b", round, count: 6, environment: disk.environment())

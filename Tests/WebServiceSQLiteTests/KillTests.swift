@@ -83,6 +83,28 @@ struct KillTests {
         }
     }
 
+    @Test(
+        "With the durability power, the folder of a storage is synchronized, even if a killed process has created it",
+        .covers("O-42"), .enabled(if: VolatileDisk.works, "requires a C compiler, and no sanitizer"),
+        arguments: ["file-power", "sqlite-power"])
+    func createdFolder(_ kind: String) async throws {
+        let disk = try VolatileDisk()
+        let folder = disk.folder.appendingPathComponent("storage")
+        let file = folder.appendingPathComponent("a.db")
+        let arguments = [kind, kind == "file-power" ? folder.path : file.path, "write", "3", "1"]
+        // The first process is killed after it has created the folder.
+        for (last, count) in [(2, 0), (nil, 3)] {
+            let variables = disk.environment(endingBefore: last)
+            let lines = try await blocking { try Probe(arguments, environment: variables).lines() }
+            #expect(lines.count == count)
+        }
+        #expect(try names(in: disk.folder) == ["storage"])
+        try disk.fail()
+        let storage: any ResponseStorage =
+            kind == "file-power" ? try FileStorage(folder: folder) : try SQLiteStorage(file: file)
+        #expect(try await Self.entries(of: storage).count == 3)
+    }
+
     /// The identification that an entry contains.
     private struct Mark: Equatable {
         let number: Int
