@@ -240,7 +240,7 @@ let package = Package(
             name: "WebServiceOfflineTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceDownloads", "WebServiceMocking", "WebServiceOffline",
-                "WebServiceSockets", "WebServiceUploads", "TestSupport",
+                "WebServiceResilience", "WebServiceSockets", "WebServiceUploads", "TestSupport",
             ] + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings),
         .testTarget(
@@ -262,7 +262,7 @@ let package = Package(
             name: "WebServiceInspectorTests",
             dependencies: [
                 "WebServiceCore", "WebServiceCaching", "WebServiceDiagnostics", "WebServiceInspector",
-                "WebServiceMocking", "WebServiceResilience", "WebServiceSockets", "TestSupport",
+                "WebServiceMocking", "WebServiceOffline", "WebServiceResilience", "WebServiceSockets", "TestSupport",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -17,6 +17,10 @@ extension Outbox {
             defer { withExtendedLifetime(token) {} }
             guard let self, !state.withLock(\.isClosed) else { return }
             read()
+            if let host = state.withLock(\.outage.host), service.isConnected(to: host) != false {
+                change { $0.reconnect() }
+                sendNext()
+            }
             _ = clock.schedule(after: options.pollInterval) { [weak self] in self?.poll() }
         }
     }

@@ -47,9 +47,11 @@ extension Outbox {
             }
         case .request(let stored):
             let request = stored.request(for: service)
+            var noted = request
+            noted.options.interceptors.append(OutboxNote(item.entry))
             let result: Result<Response, any Error>
             do {
-                result = .success(try await service.sessionTask(request: request).data().response)
+                result = .success(try await service.sessionTask(request: noted).data().response)
             } catch {
                 result = .failure(error)
             }
@@ -62,6 +64,7 @@ extension Outbox {
     ) async {
         let id = item.entry.id
         guard let kind = Failure.Kind(of: result) else {
+            state.withLock { $0.outage.succeed() }
             return await remove(id, as: .sent)
         }
         let isCounted = !kind.isUnconnected
@@ -73,11 +76,15 @@ extension Outbox {
         }
         guard let entry = changed?.entry, !Task.isCancelled else { return pause(id, after: nil) }
         let isExhausted = options.maximumAttempts.map { isCounted && entry.attempts >= $0 } ?? false
-        if kind.isTransient, !isExhausted {
+        if kind.isTransient {
             let requested = (try? result.get())?.header(.retryAfter)  // an error has no header fields
             // Without a minimum, a server could cause an endless loop.
-            let delay = requested.flatMap { RetryAfter($0, now: clock.date) }?.delay
-            return pause(id, after: delay.map { max($0, pause(1, clock.random())) })
+            let delay = requested.flatMap { RetryAfter($0, now: clock.date) }
+                .map { max($0.delay, pause(1, clock.random())) }
+            beginOutage(id, kind, request, after: delay)
+            if !isExhausted { return pause(id, after: delay, isGeneral: kind.isGeneral) }
+        } else if case .status = kind {
+            state.withLock { $0.outage.succeed() }
         }
         let (response, error): (Response?, (any Error)?) =
             switch result {
@@ -98,6 +105,27 @@ extension Outbox {
             let key = StoredRequest.keyName
             if replacement.headers[key] == request.headers[key] { replacement.headers[key] = nil }
             await replace(item, with: replacement)
+        }
+    }
+
+    /// Begins a pause of the whole outbox if a failure does not concern the entry alone.
+    ///
+    /// - Parameter requested: The duration of the pause; `nil` for one that doubles each time.
+    private func beginOutage(
+        _ id: UUID, _ kind: Failure.Kind, _ request: Request, after requested: Duration?
+    ) {
+        let host = kind.isUnconnected ? request.url.flatMap(Origin.init)?.host : nil
+        let isOffline = host.flatMap(service.isConnected) == false
+        let (now, random) = (clock.now, clock.random())
+        let begun = state.withLock { state in
+            state.outage.fail(id, kind, host: isOffline ? host : nil, now: now) { count in
+                min(requested ?? pause(count, random), options.maximumPause)
+            }.map { (duration: $0, turn: state.outage.turn) }
+        }
+        guard let begun else { return }
+        _ = clock.schedule(after: begun.duration) { [weak self] in
+            self?.state.withLock { $0.outage.endPause(begun.turn) }
+            self?.sendNext()
         }
     }
 
@@ -140,16 +168,19 @@ extension Outbox {
 
     /// Sends an entry again after a pause.
     ///
-    /// - Parameter requested: The duration; `nil` for one that doubles with each failure.
-    private func pause(_ id: UUID, after requested: Duration?) {
+    /// - Parameters:
+    ///   - requested: The duration; `nil` for one that doubles with each failure.
+    ///   - isGeneral: Whether the entry pauses as long as the whole outbox. Defaults to `false`.
+    private func pause(_ id: UUID, after requested: Duration?, isGeneral: Bool = false) {
         let random = clock.random()
-        let now = clock.date
+        let (now, instant) = (clock.date, clock.now)
         let paused = change { state in
             var pause = Duration.zero
-            let isClosed = state.isClosed
+            let (isClosed, end) = (state.isClosed, state.outage.end)
             let item = state.change(id) { item in
-                item.failures += 1
-                pause = requested ?? self.pause(item.failures, random)
+                if !isGeneral { item.failures += 1 }
+                let rest = Duration.nanoseconds(Int64(clamping: max(end, instant) - instant))
+                pause = requested ?? (isGeneral ? rest : self.pause(item.failures, random))
                 item.entry.state = isClosed ? .waiting : .pausing(until: now.addingTimeInterval(pause.inSeconds))
                 item.turn += 1
                 item.task = nil
@@ -213,10 +244,4 @@ extension Outbox.Failure.Kind {
         .invalidURL, .invalidMethod, .invalidHeader, .encoding, .authenticationFailed, .bodyNotReplayable,
         WebServiceError.Code("interceptorOrder"),  // of WebServiceResilience
     ]
-
-    /// A Boolean value that indicates whether the request was not sent for lack of a connection.
-    fileprivate var isUnconnected: Bool {
-        guard case .transport(let code) = self else { return false }
-        return [.notConnectedToInternet, .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost].contains(code)
-    }
 }

@@ -6,11 +6,12 @@ extension Outbox {
     public struct Options: Sendable {
         /// The maximum number of requests in flight; values below 1 count as 1. Defaults to 4.
         public var maximumConcurrentRequests = 4
-        /// The pause after the first failure; it doubles with each further failure. Each pause is
-        /// reduced by up to half at random. Defaults to 1 second.
+        /// The pause after the first failure, of an entry or of the whole outbox; it doubles with
+        /// each further failure. Each pause is reduced by up to half at random. Defaults to 1
+        /// second.
         public var firstPause = Duration.seconds(1)
-        /// The maximum pause, unless the server requires a longer one with `Retry-After`, of up to
-        /// 6 hours. Defaults to 5 minutes.
+        /// The maximum pause, unless the server requires a longer one of the entry with
+        /// `Retry-After`, of up to 6 hours. Defaults to 5 minutes.
         public var maximumPause = Duration.seconds(300)
         /// The number of attempts after which a temporary failure counts as permanent, or `nil` for
         /// no limit. Attempts without a connection are not counted. Defaults to `nil`.
@@ -96,12 +97,12 @@ extension Outbox {
 extension Outbox.Entry {
     /// The state of an entry.
     public enum State: Sendable, Hashable {
-        /// The entry waits for earlier ones or for the maximum number of requests in flight, or
-        /// another process sends.
+        /// The entry waits for earlier ones, for the maximum number of requests in flight or for
+        /// the end of a pause of the whole outbox, or another process sends.
         case waiting
         /// A request is in flight.
         case sending
-        /// The request is sent again at this date, after a temporary failure.
+        /// The request is sent again after a temporary failure, but not before this date.
         case pausing(until: Date)
         /// The request has failed permanently, and the decision was ``Outbox/Decision/keep``.
         case blocked

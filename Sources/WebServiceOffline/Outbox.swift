@@ -14,6 +14,10 @@ public import WebServiceCore
 /// `RetryPolicy.defaultStatuses`. By default, the number of attempts is not limited. After a status
 /// from 200 to 299, the request is removed.
 ///
+/// A failure that does not concern one request alone pauses the whole outbox: no connection, a
+/// status of 429 or 503, or temporary failures of 10 entries in succession. After the pause, one
+/// request at a time is sent until a response is not a temporary failure.
+///
 /// Only one of the processes that have opened the folder sends. If it ends, another one takes over
 /// within about a second. After the outbox is closed or deallocated, this process sends no further
 /// request until it opens the outbox again.
@@ -114,15 +118,14 @@ public final class Outbox: Sendable {
     /// Immediately sends entries that are blocked or pausing after a failure, if this process
     /// sends.
     ///
+    /// Call this method when the device has a connection again, or after a log-in. A pause of the
+    /// whole outbox ends as well; one request at a time is sent until a response ends the outage.
+    ///
     /// - Parameter id: The entry. Defaults to `nil`: all entries.
     public func retry(_ id: UUID? = nil) {
         change { state in
-            for id in id.map({ [$0] }) ?? Array(state.items.keys) where state.items[id]?.entry.isResting == true {
-                state.change(id) {
-                    $0.entry.state = .waiting
-                    $0.turn += 1
-                }
-            }
+            state.outage.endPause()
+            for id in id.map({ [$0] }) ?? Array(state.items.keys) { state.resume(id) }
         }
         sendNext()
     }
@@ -220,16 +223,6 @@ public final class Outbox: Sendable {
             }
         }
         return result
-    }
-}
-
-extension Outbox.Entry {
-    /// A Boolean value that indicates whether the entry is blocked or pauses.
-    fileprivate var isResting: Bool {
-        switch state {
-        case .blocked, .pausing: true
-        case .waiting, .sending, .sent, .removed: false
-        }
     }
 }
 

@@ -53,6 +53,7 @@ struct OutboxState {
     /// The number of decisions in progress.
     var decisions = 0
     private var ready = Queue<UUID>()
+    var outage = OutboxOutage()
 
     /// Adds an entry in the order of the file names.
     mutating func insert(_ item: Item) {
@@ -94,6 +95,24 @@ struct OutboxState {
         return item
     }
 
+    /// Ends the pause or the blockade of an entry.
+    mutating func resume(_ id: UUID) {
+        switch items[id]?.entry.state {
+        case .blocked, .pausing:
+            change(id) {
+                $0.entry.state = .waiting
+                $0.turn += 1
+            }
+        case .waiting, .sending, .sent, .removed, nil: break
+        }
+    }
+
+    /// Ends the pauses for lack of a connection.
+    mutating func reconnect() {
+        outage.endPause()
+        for item in items.values where item.entry.lastFailure?.isUnconnected == true { resume(item.entry.id) }
+    }
+
     /// Adds a damaged file that has been renamed, or could not be renamed.
     mutating func addDamaged(_ file: URL) {
         damaged.insert(file.lastPathComponent)
@@ -122,7 +141,8 @@ struct OutboxState {
     /// Returns the entries to send now. Their lanes are busy until ``release(_:)``.
     mutating func start(limit: Int) -> [Item] {
         var started: [Item] = []
-        while !isClosed, busy.count - decisions < max(limit, 1), let id = ready.popFirst() {
+        let limit = outage.limit(max(limit, 1))
+        while !isClosed, busy.count - decisions < limit, let id = ready.popFirst() {
             guard var item = items[id] else { continue }
             item.isQueued = false
             let isFirst = lanes[item.lane]?.first == id && !busy.contains(item.lane)

@@ -24,6 +24,9 @@ import FoundationNetworking
 /// double up to 4 seconds. Waiting counts toward the `Request.Options.deadline`, stops
 /// immediately when the task is cancelled, and is recorded in the task's `Timeline`. A body that
 /// can be read only once is not sent again.
+///
+/// An `Outbox` of the service uses the same source: if a request has failed for lack of a network,
+/// its entries are sent as soon as there is one.
 public struct ConnectivityWait: Interceptor {
     /// The maximum total duration of the waits for one request.
     public let limit: Duration
@@ -71,8 +74,7 @@ public struct ConnectivityWait: Interceptor {
     private func waits(for host: String, until end: UInt64, _ clock: TaskClock, _ next: Next) async throws -> Bool {
         let start = clock.now
         var pause = Duration.milliseconds(250)
-        let address = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
-        guard !isConnected(address) else { return false }
+        guard !isConnected(to: host) else { return false }
         repeat {
             guard clock.now.addingSaturated(pause) <= end else {
                 next.record(.noRetry, "no network within \(limit)")
@@ -80,9 +82,15 @@ public struct ConnectivityWait: Interceptor {
             }
             try await clock.sleep(for: pause)
             pause = min(pause * 2, .seconds(4))
-        } while !isConnected(address)
+        } while !isConnected(to: host)
         next.record(.wait, "for a network", from: start)
         return true
+    }
+}
+
+extension ConnectivityWait: ConnectivitySource {
+    package func isConnected(to host: String) -> Bool {
+        isConnected(host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host)
     }
 }
 

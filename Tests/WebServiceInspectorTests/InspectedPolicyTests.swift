@@ -1,8 +1,10 @@
+import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
+import WebServiceOffline
 import WebServiceResilience
 
 @testable import WebServiceInspector
@@ -50,5 +52,18 @@ struct InspectedPolicyTests {
             [.hedging(after: .fixed(.milliseconds(1)))], [.text("late").after(.seconds(60)), .text("beer")])
         #expect(shown.explanation.contains("hedging: the response to the second request arrived first."))
         #expect(inspected.store.exchanges().count == 2)
+    }
+
+    @Test("The page shows the entry of a request that an outbox sends", .covers("O-24"))
+    func outbox() async throws {
+        inspected.session.on(.any, .text("beer"))
+        let outbox = try inspected.service.outbox(in: TemporaryFolder.forTest().url)
+        let request = Request(.POST, url: "https://h.example.com/x")
+        let id = try await outbox.submit(request, entity: "todo/7")
+        await eventually { inspected.store.exchanges().first?.phase == .ended }
+        await outbox.close()
+        let shown = ShownExchange(try #require(inspected.store.exchanges().first), .standard)
+        #expect(shown.events.first { $0.kind == "outbox" }?.detail == "attempt 1 of entry \(id) for todo/7")
+        #expect(shown.explanation.contains("outbox: attempt 1 of entry \(id) for todo/7."))
     }
 }

@@ -55,6 +55,27 @@ struct OutboxKillTests {
         #expect(try await effects.drain(place, outbox, server) == [])
         effects.expect(acknowledged)
     }
+
+    @Test(
+        "Two processes that are killed while both submit lose no request", .covers("O-20", "O-43"),
+        arguments: OutboxPlace.allCases)
+    func bothProcesses(_ place: OutboxPlace) async throws {
+        let effects = Effects()
+        let server = try MockServer.forTest { try effects.respond(to: $0) }
+        let outbox = place.url(in: scratch)
+        var random = SeededGenerator(seed: 3)
+        var acknowledged: [String] = []
+        for round in 0..<(isSoak ? 500 : 10) {
+            let first = OutboxProbe(outbox, server, "a", round, count: 12)
+            let second = OutboxProbe(outbox, server, "b", round, count: 12)
+            let counts = (Int.random(in: 1...12, using: &random), Int.random(in: 1...12, using: &random))
+            async let paths = first.kill(at: .submission(counts.0), effects)
+            let others = try await second.kill(at: .submission(counts.1), effects)
+            acknowledged += try await paths + others
+        }
+        #expect(try await effects.drain(place, outbox, server) == [])
+        effects.expect(acknowledged)
+    }
 }
 
 /// When a process is killed.
@@ -209,8 +230,11 @@ struct OutboxProbe {
         case .submission(let count):
             try process.run()
             if count == 0 { process.send(SIGKILL) }
-            let paths = try await lines { $0 == "ack \(count - 1)" }
-            process.send(SIGKILL)
+            // The process may submit further requests before it ends.
+            let paths = try await lines { [process] line in
+                if line == "ack \(count - 1)" { process.send(SIGKILL) }
+                return false
+            }
             process.waitUntilExit()
             return paths
         case .request(let count, let hasEffect):

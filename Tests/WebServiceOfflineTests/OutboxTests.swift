@@ -200,6 +200,26 @@ struct OutboxTests {
         await clock.advance(by: .zero)
         #expect(ended.values == ["/a"])
     }
+
+    @Test("Each exchange records the number of the attempt, the entry and its entity once", .covers("O-24"))
+    func notes() async throws {
+        let details = Collected<String>()
+        mock.service.observers = [NoteObserver(details: details)]
+        mock.service.interceptors = [.retry()]
+        mock.on(.PUT, "/a", Array(repeating: .status(503), count: 3) + [.status(200)])
+        mock.on(.POST, "/b", .status(200))
+        let outbox = try await fixture.open()
+        let first = try await outbox.submit(mock.service.request(.PUT, path: "/a"), entity: "a\n")
+        await clock.advance(by: .seconds(60))
+        let second = try await outbox.submit(post("/b"))
+        await clock.advance(by: .zero)
+        #expect(mock.receivedRequests.count == 5)
+        #expect(
+            details.values == [
+                "attempt 1 of entry \(first) for a\\n", "attempt 2 of entry \(first) for a\\n",
+                "attempt 1 of entry \(second)",
+            ])
+    }
 }
 
 @Suite("Failures and states of the outbox", .permit)
@@ -373,6 +393,15 @@ struct OutboxDecisionTests {
         let error = await #expect(throws: WebServiceError.self) { try await outbox.submit(post("/2")) }
         #expect(error?.code == .outboxClosed)
         #expect(try fixture.entryFiles().count == 2)
+    }
+}
+
+/// An observer that collects the events of outboxes.
+private struct NoteObserver: Observer {
+    let details: Collected<String>
+
+    func observe(_ event: ExchangeEvent) {
+        if case .recorded(let recorded) = event.kind, recorded.kind == .outbox { details.add(recorded.detail) }
     }
 }
 

@@ -109,6 +109,12 @@ protocol ContinuationPolicy: Interceptor {
     ) -> Duration?
 }
 
+/// An interceptor that also determines whether the device has a network.
+package protocol ConnectivitySource: Interceptor {
+    /// Returns whether there is a network for the host of an origin.
+    func isConnected(to host: String) -> Bool
+}
+
 /// An interceptor that calls a closure.
 struct ClosureInterceptor: Interceptor {
     let body: @Sendable (_ request: Request, _ next: Next) async throws -> Response
