@@ -8,7 +8,8 @@ import Glibc
 /// The functions of OpenSSL's libcrypto that this package uses.
 ///
 /// The library is loaded when it is first used, and not linked: the libcurl of a program may
-/// contain another version of OpenSSL, whose functions have the same names.
+/// contain another version of OpenSSL, whose functions have the same names. The functions of a
+/// second version would call those of the first one.
 package struct Libcrypto: Sendable {
     package typealias Bytes = UnsafeMutablePointer<UInt8>
     package typealias Make = @Sendable @convention(c) () -> OpaquePointer?
@@ -47,17 +48,18 @@ package struct Libcrypto: Sendable {
     let beginHash: BeginHash
     let updateHash: UpdateHash
     let finishHash: FinishHash
-    /// A Boolean value that indicates whether the functions of the library cannot call those of
-    /// another version of OpenSSL in the process.
-    let isOnlyVersion: Bool
 
-    /// The library of the system; `nil` if it is missing.
-    package static let system = ["libcrypto.so.3", "libcrypto.so.1.1"].lazy.compactMap(Libcrypto.init).first
+    /// The library that the program contains, for example as a part of libcurl, or else that of the
+    /// system; `nil` if both are missing.
+    package static let shared =
+        dlsym(nil, "EVP_DigestInit_ex") != nil
+        ? Libcrypto(nil) : ["libcrypto.so.3", "libcrypto.so.1.1"].lazy.compactMap(Libcrypto.init).first
 
-    /// Loads a library by its file name.
+    /// Loads a library.
     ///
+    /// - Parameter name: The file name; `nil` for the library that the program contains.
     /// - Returns: `nil` if the library or one of its functions is missing.
-    init?(_ name: String) {
+    init?(_ name: String?) {
         guard let handle = dlopen(name, RTLD_NOW | RTLD_LOCAL) else { return nil }
         func load<Function>(_ name: String, as type: Function.Type) -> Function? {
             dlsym(handle, name).map { unsafeBitCast($0, to: type) }
@@ -88,9 +90,6 @@ package struct Libcrypto: Sendable {
         (self.makeHash, self.releaseHash) = (makeHash, releaseHash)
         (self.beginHash, self.updateHash, self.finishHash) = (beginHash, updateHash, finishHash)
         hashFunctions = [.sha1: sha1, .sha256: sha256, .sha512: sha512]
-        // The symbols of the program and its libraries precede those of the library itself.
-        let global = dlsym(nil, "EVP_DigestInit_ex")
-        isOnlyVersion = global == nil || global == dlsym(handle, "EVP_DigestInit_ex")
     }
 }
 #endif

@@ -12,8 +12,7 @@ package enum HashFunction: String, Sendable, CaseIterable {
 /// A hash that is computed piece by piece with the library of the system: libcrypto, and CryptoKit
 /// on Apple platforms.
 ///
-/// If there is no libcrypto, or if the program contains another version of OpenSSL, the
-/// implementations of this package are used.
+/// Without libcrypto, the implementations of this package are used.
 package final class SystemHash {
     private enum Implementation {
         #if canImport(CryptoKit)
@@ -31,9 +30,7 @@ package final class SystemHash {
         #if canImport(CryptoKit)
         let sha1 = Insecure.SHA1()
         #else
-        if usesLibrary, let library = Libcrypto.system, library.isOnlyVersion,
-            let hash = LibraryHash(library, function)
-        {
+        if usesLibrary, let library = Libcrypto.shared, let hash = LibraryHash(library, function) {
             implementation = .library(hash)
             return
         }

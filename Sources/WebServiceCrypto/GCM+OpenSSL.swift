@@ -128,14 +128,14 @@ private final class CipherContext {
 }
 
 extension Libcrypto {
-    /// The library of the system.
+    /// Returns the library.
     ///
     /// - Throws: `WebServiceError.Code.storage` if it is missing.
     fileprivate static func loaded() throws(WebServiceError) -> Libcrypto {
-        guard let system else {
+        guard let shared else {
             throw WebServiceError(.storage, "libcrypto cannot be loaded; install OpenSSL 1.1.1 or 3 (libssl3)")
         }
-        return system
+        return shared
     }
 
     /// Returns the error of a function that has failed.

@@ -65,7 +65,7 @@ struct SystemHashTests {
     func otherLibraries() {
         let names = ["libwebservice-none.so.1", "libm.so.6"]
         #expect(names.compactMap { Libcrypto($0) }.count == 0)
-        #expect(Libcrypto.system != nil)
+        #expect(Libcrypto.shared != nil)
     }
     #endif
 }
