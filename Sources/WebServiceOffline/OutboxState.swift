@@ -31,7 +31,7 @@ struct OutboxState {
     private(set) var items: [UUID: Item] = [:]
     private var names: Set<String> = []
     /// Damaged files, including those that could not be renamed.
-    private(set) var damaged: Set<String> = []
+    var damaged: Set<String> = []
     /// A Boolean value that indicates whether this process sends.
     private(set) var isSender = false
     private(set) var isClosed = false

@@ -197,7 +197,9 @@ struct OutboxFileTests {
     func readOnly() async throws {
         try await SmallDisk.with { disk in
             try await mock.service.outbox(in: disk).close()
-            try #require(mount("tmpfs", disk.path, "tmpfs", UInt(MS_REMOUNT | MS_RDONLY), "size=512k") == 0)
+            await eventually("the last file is closed") {
+                mount("tmpfs", disk.path, "tmpfs", UInt(MS_REMOUNT | MS_RDONLY), "size=512k") == 0
+            }
             let error = #expect(throws: WebServiceError.self) { try mock.service.outbox(in: disk) }
             #expect(error?.code == .storage)
             #expect((error?.underlying as? POSIXError)?.code == .EROFS)

@@ -19,7 +19,8 @@ struct TodoServerProgram {
         }
         do {
             let server = try TodoServer(passwords: passwords, port: port, file: file)
-            print("listening on \(server.address)")
+            // print(_:) would delay the line if the output is not a terminal.
+            FileHandle.standardOutput.write(Data("listening on \(server.address)\n".utf8))
             withExtendedLifetime(server) { dispatchMain() }
         } catch {
             FileHandle.standardError.write(Data("todo-server: \(error)\n".utf8))
