@@ -9,8 +9,8 @@ package enum HashFunction: String, Sendable, CaseIterable {
     case sha1, sha256, sha512
 }
 
-/// A hash that is computed piece by piece with the library of the system: libcrypto, and CryptoKit
-/// on Apple platforms.
+/// A hash that is computed piece by piece with the library of the system: CryptoKit on Apple
+/// platforms, otherwise libcrypto.
 ///
 /// Without libcrypto, the implementations of this package are used.
 package final class SystemHash {
@@ -64,7 +64,7 @@ package final class SystemHash {
 
     /// Returns the hash of all pieces. Called once, after the last piece.
     ///
-    /// - Returns: An empty array, which is equal to no hash, if libcrypto has failed.
+    /// - Returns: The hash. If libcrypto has failed, an empty array, which differs from any hash.
     package func finish() -> [UInt8] {
         switch implementation {
         #if canImport(CryptoKit)

@@ -1,8 +1,8 @@
 public import Foundation
 public import WebServiceCore
 
-/// What belongs to one user: services, cookies, stored responses, an outbox, and a folder with the
-/// files of all of them.
+/// Everything that belongs to one user: services, cookies, stored responses, outboxes, and a folder
+/// with the files of all of them.
 ///
 /// ```swift
 /// let account = try Account(in: folder)
@@ -22,7 +22,7 @@ public import WebServiceCore
 ///
 /// All members may be used from any thread.
 public final class Account: Sendable {
-    /// The folder, which belongs to the account alone.
+    /// The folder, which only this account uses.
     public let folder: URL
     /// The cookies of the account. They are read from the folder, and written by
     /// ``writeCookies(includingSessionCookies:)``.
@@ -31,7 +31,7 @@ public final class Account: Sendable {
     private static let cookieFile = "cookies.json"
 
     private struct State {
-        var storages: [any ResponseStorage] = []
+        var storages: [AccountStorage] = []
         var logOut: Task<Void, any Error>?
     }
 
@@ -40,38 +40,44 @@ public final class Account: Sendable {
     private let state = Mutex(State())
     private let queue = BlockingQueue("WebService.Account")
 
-    /// Opens the folder of an account. If a log-out of the account has begun and the process ended
-    /// before it was complete, the folder is removed first, and the account is empty.
+    /// Opens the folder of an account. Log-outs that a process has begun and not completed are
+    /// completed first (``finishLogOuts(in:)``), also those of other accounts in the same folder.
     ///
     /// - Parameters:
-    ///   - folder: A folder that this account alone uses, in one process at a time. It is created
-    ///     if necessary, so that only its owner can read it.
-    ///   - logOutLimit: The maximum duration for which ``logOut()`` waits for work of the account.
+    ///   - folder: A folder that only this account uses, in one process at a time. If it does not
+    ///     exist, it is created so that only its owner can read it.
+    ///   - logOutLimit: The maximum duration for which ``logOut()`` waits for the account's work.
     ///     Defaults to 5 seconds.
-    /// - Throws: `WebServiceError.Code.storage` if the URL is not a local file URL, or the folder
-    ///   or the cookies in it cannot be read.
+    /// - Throws: `WebServiceError.Code.storage` if the URL is not a local file URL, if an account in
+    ///   the folder is logging out, if the folder cannot be created or removed, or if the cookies in
+    ///   it cannot be read.
     public init(in folder: URL, logOutLimit: Duration = .seconds(5)) throws {
-        let folder = folder.standardizedFileURL
+        let folder = folder.standardizedFileURL.resolvingSymlinksInPath()  // a link would be removed alone
         guard folder.isFileURL, !folder.path.utf8.contains(0), folder.pathComponents.count > 1 else {
             throw WebServiceError(
                 .storage, "the folder of an account must be a local file URL; use URL(fileURLWithPath:)")
         }
         self.folder = folder
         limit = logOutLimit
+        guard AccountFolder.logOuts.withLock({ $0[folder.path] }) == nil else {
+            throw WebServiceError(
+                .storage, "an account in the same folder is logging out; wait until its logOut() has returned")
+        }
         do {
-            try AccountFolder(folder).finishLogOut()
+            try AccountFolder.finishLogOuts(in: folder.deletingLastPathComponent())
             try Folder.create(folder.path, synchronize: true)
         } catch let failure as SystemFailure {
-            throw failure.error(.storage, "the folder of the account could not be created")
+            throw failure.error(.storage, "the folder of the account could not be opened")
         }
         cookieJar = try CookieJar(contentsOf: folder.appendingPathComponent(Self.cookieFile, isDirectory: false))
     }
 
-    /// Removes the accounts in a folder whose log-out has begun and was not completed because the
-    /// process ended. Call it when the program starts, before it opens an account in the folder.
+    /// Removes the folders of accounts whose log-out was not completed because the process ended.
+    /// Call it when the program starts, before it opens an account. Entries of storages outside of
+    /// these folders are not removed.
     ///
-    /// - Parameter parent: The parent folder of the folders of accounts.
-    /// - Throws: `WebServiceError.Code.storage` if data cannot be read or removed.
+    /// - Parameter parent: The folder that contains the folders of the accounts.
+    /// - Throws: `WebServiceError.Code.storage` if a folder cannot be read or removed.
     public static func finishLogOuts(in parent: URL) throws { try AccountFolder.finishLogOuts(in: parent) }
 
     /// A Boolean value that indicates whether a log-out has begun.
@@ -90,20 +96,22 @@ public final class Account: Sendable {
     /// (`WebServiceError.Code.serviceInvalidated`).
     public func service(like template: WebService) -> WebService { template.clone(in: scope, cookieJar) }
 
-    /// Returns a storage of the account: for `WebService.storages` or a `ResponseCache`.
+    /// Returns a storage of the account, for `WebService.storages` or a `ResponseCache`.
     ///
-    /// When the account logs out, all data of the other storage is removed; a database is deleted
-    /// with its log. From then on, the storage has no entries, and storing fails with
-    /// ``WebServiceError/Code/loggedOut``.
+    /// When the account logs out, all data of the original storage is removed; a database is
+    /// deleted with its log. From then on, the returned storage has no entries, and storing fails
+    /// with ``WebServiceError/Code/loggedOut``.
     ///
-    /// - Parameter storage: A storage that this account alone uses. Its files may be outside of
-    ///   ``folder``.
+    /// - Parameter storage: The original storage, which only this account uses. Its files may be
+    ///   outside of ``folder``.
     public func storage(_ storage: any ResponseStorage) -> any ResponseStorage {
+        let storage = AccountStorage(storage, scope)
         state.withLock { $0.storages.append(storage) }
-        return AccountStorage(storage: storage, scope: scope)
+        if scope.isEnded { Task { [self] in try? await eraseStorages() } }  // the log-out has reported its errors
+        return storage
     }
 
-    /// Writes the cookies to the folder, durably.
+    /// Writes the cookies to a file in the folder, and flushes it to the disk.
     ///
     /// - Parameter includingSessionCookies: Whether to write the cookies without an expiry date.
     ///   Defaults to `false`.
@@ -119,26 +127,31 @@ public final class Account: Sendable {
     ///
     /// 1. The services of the account refuse requests. All exchanges in flight are cancelled, with
     ///    their streams, event streams, WebSocket connections, downloads and uploads; their tasks
-    ///    end with `URLError.cancelled`. Refreshes are cancelled, and credentials, cookies and the
-    ///    configuration of the services are released. Outboxes are closed.
-    /// 2. When the work in progress has ended, the storages are emptied.
+    ///    end with `URLError.cancelled`. Refreshes are cancelled, and the credentials, the cookies
+    ///    and the configuration of the services are released. Outboxes are closed.
+    /// 2. Each storage is emptied when its operations in progress have ended.
     /// 3. The folder is removed, with everything in it, such as databases, partial files of
     ///    downloads and the entries of an outbox.
     ///
-    /// The method waits for the work in progress, at most for the limit of the account, by default
-    /// 5 seconds, and then until the folder is removed. Interceptors do not delay it: a cancelled
+    /// The method waits for the work in progress, at most for the account's limit (by default 5
+    /// seconds), and then until the folder is removed. Interceptors do not delay it: a cancelled
     /// task does not wait for them, and what they send later is refused. If a storage or a closure
     /// of an outbox does not respond within the limit, the method throws an error, and the data of
     /// that storage is removed when it responds. A task that already has a result may still call
     /// its handlers.
     ///
-    /// Requests that the server has already received are processed there. `CurlSession` sends no
-    /// further byte, while `URLSession` may still send bytes that it has already accepted. Copies
-    /// elsewhere, such as tokens in a keychain or files outside of ``folder``, are not removed.
+    /// A service that uses a service of the account as its session does not belong to the account:
+    /// its requests in flight continue, and later ones are refused.
     ///
-    /// The method can be called again after an error, and continues in a cancelled Swift task.
-    /// Concurrent calls wait for the same result. If the process ends during a log-out, the next
-    /// ``Account`` in the folder, or ``finishLogOuts(in:)``, completes it.
+    /// The server may still process requests that it has already received. `CurlSession` sends no
+    /// further byte, while `URLSession` may still send bytes that it has already accepted. Other
+    /// copies, such as tokens in a keychain or files that your code has stored outside of
+    /// ``folder``, are not removed.
+    ///
+    /// The method can be called again after an error. If the calling Swift task is cancelled, the
+    /// log-out continues. Concurrent calls wait for the same result. If the process ends during a
+    /// log-out, call ``finishLogOuts(in:)`` when the program starts again. The next ``Account`` in
+    /// the folder also starts without the old data.
     ///
     /// - Throws: `WebServiceError.Code.storage` if data could not be removed, or not within the
     ///   limit. The account is logged out nevertheless.
@@ -155,37 +168,59 @@ public final class Account: Sendable {
     }
 
     private func end() async throws {
+        AccountFolder.logOuts.withLock { $0[folder.path, default: 0] += 1 }
+        scope.refuse()
+        cookieJar.close()
         let ending = Task { [self] in
             async let marking: Void? = try? queue.result { [folder] in  // a full disk must not prevent a log-out
                 try AccountFolder(folder).beginLogOut()
             }
-            await scope.end()
+            async let members: Void = scope.end()
+            let erasure = await Result.catching { try await eraseStorages() }
+            await members
             _ = await marking
-            try await eraseStorages()
+            try erasure.get()
         }
         let hasEnded = Once<Result<Bool, any Error>>()
         Task { hasEnded.set(await ending.result.map { true }) }
         let result = await TaskClock.system.value(of: hasEnded, orAfter: limit, .success(false))
-        try await removeFolder()
-        guard try result.get() else {
+        let removal = await Result.catching { try await removeFolder() }
+        if case .success(false) = result {
             Task { [self] in
                 _ = await ending.result
-                try? await removeFolder()  // the caller knows that the data was not removed in time
+                try? await removeFolder()  // the caller receives an error
+                forgetLogOut()
             }
+        } else {
+            forgetLogOut()
+        }
+        try removal.get()
+        guard try result.get() else {
             throw WebServiceError(
                 .storage,
-                "the account is logged out, but its work did not end within \(limit); its data is removed when it does")
+                "the account is logged out, but its work did not end within \(limit); the data is removed afterwards")
         }
+    }
+
+    private func forgetLogOut() {
+        AccountFolder.logOuts.withLock { $0[folder.path] = $0[folder.path].flatMap { $0 > 1 ? $0 - 1 : nil } }
     }
 
     /// Empties all storages, and throws the first error afterwards.
     private func eraseStorages() async throws {
-        var failure: (any Error)?
-        for storage in state.withLock(\.storages) {
-            do { try await storage.eraseAll() } catch { failure = failure ?? error }
+        while case let storages = state.withLock(\.storages), !storages.isEmpty {
+            let failure = await withTaskGroup(of: (any Error)?.self) { group in
+                for storage in storages {
+                    group.addTask {
+                        do { try await storage.erase() } catch { return error }
+                        return nil
+                    }
+                }
+                return await group.reduce(nil) { $0 ?? $1 }
+            }
+            if let failure { throw failure }
+            state.withLock { state in state.storages.removeAll { erased in storages.contains { $0 === erased } } }
         }
-        if let failure { throw failure }
-        state.withLock { $0.storages = [] }
     }
 
     /// Removes the folder on a queue.

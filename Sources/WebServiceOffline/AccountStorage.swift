@@ -2,9 +2,13 @@ import Foundation
 import WebServiceCore
 
 /// A storage of an account, which is empty after the account has ended.
-struct AccountStorage: ResponseStorage {
-    let storage: any ResponseStorage
-    let scope: AccountScope
+final class AccountStorage: ResponseStorage {
+    private let storage: any ResponseStorage
+    private let scope: AccountScope
+    /// The operations in progress, which precede the removal of the entries.
+    private let work = WorkCount()
+
+    init(_ storage: any ResponseStorage, _ scope: AccountScope) { (self.storage, self.scope) = (storage, scope) }
 
     var classifications: Set<DataClassification>? { storage.classifications }
 
@@ -16,8 +20,9 @@ struct AccountStorage: ResponseStorage {
 
     /// - Throws: ``WebServiceError/Code/loggedOut``.
     func store(_ entry: StorageEntry, for key: StorageKey) async throws {
-        guard let token = scope.begin() else { throw WebServiceError.loggedOut }
+        let token = work.begin()
         defer { withExtendedLifetime(token) {} }
+        guard !scope.isEnded else { throw WebServiceError.loggedOut }
         try await storage.store(entry, for: key)
     }
 
@@ -39,12 +44,19 @@ struct AccountStorage: ResponseStorage {
         try await unlessEnded([]) { try await storage.summaries(after: key, limit: limit) }
     }
 
-    /// Returns the value of an operation, or another value if the account ends before.
+    /// Returns the value of an operation, or another value if the account ends first.
     private func unlessEnded<Value>(_ other: Value, _ operation: () async throws -> Value) async throws -> Value {
-        guard let token = scope.begin() else { return other }
+        let token = work.begin()
         defer { withExtendedLifetime(token) {} }
+        guard !scope.isEnded else { return other }
         let value = try await operation()
         return scope.isEnded ? other : value
+    }
+
+    /// Removes all data after the operations in progress. Called after the account has ended.
+    func erase() async throws {
+        while await !work.finish(within: .seconds(3_600)), !Task.isCancelled {}
+        try await storage.eraseAll()
     }
 }
 

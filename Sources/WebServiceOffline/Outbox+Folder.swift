@@ -7,7 +7,7 @@ extension Outbox {
     /// Lists the files that earlier processes have renamed, which are not reported again.
     func findDamagedFiles() {
         guard let names = try? folder.damagedNames() else { return }  // `read` reports them
-        state.withLock { $0.damaged.formUnion(names) }
+        state.withLock { $0.addKnownDamaged(names) }
     }
 
     /// Reads the folder now, and again after each interval until the outbox is closed.
@@ -17,8 +17,9 @@ extension Outbox {
             defer { withExtendedLifetime(token) {} }
             guard let self, !state.withLock(\.isClosed) else { return }
             read()
-            if let host = state.withLock(\.outage.host), service.isConnected(to: host) != false {
-                change { $0.reconnect() }
+            let (host, turn) = state.withLock { ($0.outage.host, $0.outage.turn) }
+            if let host, service.isConnected(to: host) != false {
+                change { $0.reconnect(turn) }
                 sendNext()
             }
             _ = clock.schedule(after: options.pollInterval) { [weak self] in self?.poll() }

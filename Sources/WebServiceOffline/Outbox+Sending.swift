@@ -15,11 +15,12 @@ extension Outbox {
                 // The outbox may have been closed or the entry removed since the line above.
                 guard !state.isClosed, state.items[item.entry.id] != nil else {
                     isReleased = true
-                    return state.release(item.lane)
+                    state.change(item.entry.id) { $0.entry.state = .waiting }
+                    return state.release(item)
                 }
                 let task = Task(executorPreference: clock.executor) { [self] in
                     await send(item)
-                    self.state.withLock { $0.release(item.lane) }
+                    self.state.withLock { $0.release(item) }
                     sendNext()
                 }
                 state.tasks[item.lane] = task
@@ -64,7 +65,7 @@ extension Outbox {
     ) async {
         let id = item.entry.id
         guard let kind = Failure.Kind(of: result) else {
-            state.withLock { $0.outage.succeed() }
+            state.withLock { $0.outage.succeed(id) }
             return await remove(id, as: .sent)
         }
         let isCounted = !kind.isUnconnected
@@ -84,7 +85,7 @@ extension Outbox {
             beginOutage(id, kind, request, after: delay)
             if !isExhausted { return pause(id, after: delay, isGeneral: kind.isGeneral) }
         } else if case .status = kind {
-            state.withLock { $0.outage.succeed() }
+            state.withLock { $0.outage.succeed(id) }
         }
         let (response, error): (Response?, (any Error)?) =
             switch result {
@@ -93,7 +94,10 @@ extension Outbox {
             }
         let failure = Failure(entry: entry, request: request, response: response, error: error, kind: kind)
         // A decision may take long, and is not a request in flight.
-        state.withLock { $0.decisions += 1 }
+        state.withLock { state in
+            state.decisions += 1
+            state.outage.end(id)
+        }
         sendNext()
         let decision = await decide(failure)
         state.withLock { $0.decisions -= 1 }
@@ -141,7 +145,7 @@ extension Outbox {
             let stored = try StoredRequest(
                 request, id: id, entity: item.entry.entity, date: item.entry.date, service, options)
             try await onQueue("the entry could not be replaced") { [self] in
-                // The entry may have been removed in the meantime, also by another process.
+                // The entry may have been removed in the meantime, possibly by another process.
                 guard state.withLock({ $0.items[id] }) != nil, try folder.contains(item.name) else { return }
                 try folder.replace(item.name, with: stored)
             }
@@ -177,10 +181,13 @@ extension Outbox {
         let paused = change { state in
             var pause = Duration.zero
             let (isClosed, end) = (state.isClosed, state.outage.end)
+            // In further pauses of an outage, no entry has failed by itself.
+            let isOwn = !isGeneral || state.outage.isFirstPause
             let item = state.change(id) { item in
-                if !isGeneral { item.failures += 1 }
+                if isOwn { item.failures += 1 }
                 let rest = Duration.nanoseconds(Int64(clamping: max(end, instant) - instant))
-                pause = requested ?? (isGeneral ? rest : self.pause(item.failures, random))
+                let own = isOwn ? self.pause(item.failures, random) : .zero
+                pause = requested ?? (isGeneral ? max(rest, own) : own)
                 item.entry.state = isClosed ? .waiting : .pausing(until: now.addingTimeInterval(pause.inSeconds))
                 item.turn += 1
                 item.task = nil

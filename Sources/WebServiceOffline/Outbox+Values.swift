@@ -10,13 +10,13 @@ extension Outbox {
         /// each further failure. Each pause is reduced by up to half at random. Defaults to 1
         /// second.
         public var firstPause = Duration.seconds(1)
-        /// The maximum pause, unless the server requires a longer one of the entry with
-        /// `Retry-After`, of up to 6 hours. Defaults to 5 minutes.
+        /// The maximum pause. If the server requires a longer one with `Retry-After`, only the
+        /// entry pauses longer, for up to 6 hours. Defaults to 5 minutes.
         public var maximumPause = Duration.seconds(300)
         /// The number of attempts after which a temporary failure counts as permanent, or `nil` for
         /// no limit. Attempts without a connection are not counted. Defaults to `nil`.
         public var maximumAttempts: Int?
-        /// The maximum number of entries in the folder. Defaults to 10,000.
+        /// The maximum number of entries. Defaults to 10,000.
         public var maximumCount = 10_000
         /// The maximum size of the body of an entry, in bytes. Defaults to 16 MiB.
         public var maximumBodyBytes = 16 << 20
@@ -97,8 +97,8 @@ extension Outbox {
 extension Outbox.Entry {
     /// The state of an entry.
     public enum State: Sendable, Hashable {
-        /// The entry waits for earlier ones, for the maximum number of requests in flight or for
-        /// the end of a pause of the whole outbox, or another process sends.
+        /// The entry is not sent yet: earlier ones precede it, the maximum number of requests is
+        /// in flight, the whole outbox pauses, or another process sends.
         case waiting
         /// A request is in flight.
         case sending
@@ -108,7 +108,7 @@ extension Outbox.Entry {
         case blocked
         /// The request has succeeded, and its entry was removed.
         case sent
-        /// The entry was removed without success, or by another process, with or without success.
+        /// The entry was removed before it succeeded, or another process has sent or removed it.
         case removed
     }
 }

@@ -18,7 +18,7 @@ public import WebServiceCore
 /// status of 429 or 503, or temporary failures of 10 entries in succession. After the pause, one
 /// request at a time is sent until a response is not a temporary failure.
 ///
-/// Only one of the processes that have opened the folder sends. If it ends, another one takes over
+/// Only one of the processes that have opened the outbox sends. If it ends, another one takes over
 /// within about a second. After the outbox is closed or deallocated, this process sends no further
 /// request until it opens the outbox again.
 ///
@@ -51,9 +51,9 @@ public final class Outbox: Sendable {
 
     /// Stores a request and returns its identifier. It is sent in the background.
     ///
-    /// When the method returns, the file and its name are on the disk (`fsync`). If the method
-    /// throws an error, the request is not sent, unless the folder could be neither flushed nor
-    /// changed. A call that has begun is completed even if its task is cancelled.
+    /// When the method returns, the request is on the disk (`fsync`). If the method throws an
+    /// error, the request is not sent, unless the folder could be neither flushed nor changed. A
+    /// call that has begun is completed even if its task is cancelled.
     ///
     /// The method, the URL, the header fields and the body are stored. If the URL is below the base
     /// URL, it is stored relative to it. The service's current header fields, options and
@@ -65,11 +65,11 @@ public final class Outbox: Sendable {
     ///   - request: The request. Its body must be in memory.
     ///   - entity: The identifier of the object that the request changes. Defaults to `nil`: the
     ///     request is independent of all others.
-    /// - Throws: `WebServiceError.Code.storage`, with a `POSIXError`, if the file cannot be
-    ///   written; `outboxFull` with `Options.maximumCount` entries; `entryTooLarge` for a body of
-    ///   more than `Options.maximumBodyBytes`; `invalidHeader` for a field whose name looks like
-    ///   that of a credential; `encoding` for a body of a file, a stream or a provider;
-    ///   `outboxClosed`; and the errors of encoding a request.
+    /// - Throws: `WebServiceError.Code.storage`, with the error of the system or the database, if
+    ///   the request cannot be written; `outboxFull` with `Options.maximumCount` entries;
+    ///   `entryTooLarge` for a body of more than `Options.maximumBodyBytes`; `invalidHeader` for a
+    ///   field whose name looks like that of a credential; `encoding` for a body of a file, a
+    ///   stream or a provider; `outboxClosed`; and the errors of encoding a request.
     @discardableResult
     public func submit(_ request: Request, entity: String? = nil) async throws -> UUID {
         let stored = try StoredRequest(
@@ -103,7 +103,7 @@ public final class Outbox: Sendable {
     /// A request in flight is cancelled if this process sends it; the server may have received it.
     ///
     /// - Returns: `false` if there is no such entry, for example because it was sent.
-    /// - Throws: `WebServiceError.Code.storage` if the file cannot be removed.
+    /// - Throws: `WebServiceError.Code.storage` if the entry cannot be removed.
     @discardableResult
     public func remove(_ id: UUID) async throws -> Bool {
         try await onQueue("the entry could not be removed") { [self] in
@@ -130,7 +130,7 @@ public final class Outbox: Sendable {
         sendNext()
     }
 
-    /// The entries in the folder, in the order of their submission.
+    /// The entries, in the order of their submission.
     ///
     /// If another process sends, the state of all entries is `waiting` in this process.
     public var entries: [Entry] {
@@ -143,10 +143,11 @@ public final class Outbox: Sendable {
     }
 
     /// Returns the request of an entry as it would be sent now, without the changes by
-    /// interceptors; `nil` if there is no such entry, for example because it was sent, or its file
-    /// is damaged.
+    /// interceptors.
     ///
-    /// - Throws: `WebServiceError.Code.storage` if the file cannot be read.
+    /// - Returns: `nil` if there is no such entry, for example because it was sent, or if it is
+    ///   damaged.
+    /// - Throws: `WebServiceError.Code.storage` if the entry cannot be read.
     public func request(of id: UUID) async throws -> Request? {
         try await onQueue("the entry could not be read") { [self] in
             guard let item = state.withLock({ $0.items[id] }),
@@ -195,8 +196,10 @@ public final class Outbox: Sendable {
         }
         for task in tasks { task.cancel() }
         for task in tasks { await task.value }
-        change { $0.endUpdates() }
-        _ = try? await onQueue("") { [self] in folder.unlock() }  // does not throw
+        _ = try? await onQueue("") { [self] in  // does not throw
+            change { $0.endUpdates() }
+            folder.unlock()
+        }
     }
 
     private static var closedError: WebServiceError {
@@ -227,5 +230,11 @@ public final class Outbox: Sendable {
 }
 
 extension Outbox: AccountMember {
-    package func leave() async { await close() }
+    package func end() {}
+
+    /// Closes the outbox, and releases the entries.
+    package func leave() async {
+        await close()
+        state.withLock { $0.removeAll() }
+    }
 }

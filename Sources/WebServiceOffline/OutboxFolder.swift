@@ -95,6 +95,7 @@ final class OutboxFolder: OutboxStore {
     func setAside(_ name: String) -> URL {
         let newName = name + ".damaged"
         let isRenamed: Void? = try? files.folder.move(name, to: newName)  // the caller ignores a file that remains
-        return url.appendingPathComponent(isRenamed == nil ? name : newName, isDirectory: false)
+        let remains = isRenamed == nil && (try? contains(name)) != false  // or another process has renamed it
+        return url.appendingPathComponent(remains ? name : newName, isDirectory: false)
     }
 }

@@ -3,28 +3,31 @@ import WebServiceCore
 
 /// The pause of the whole outbox after failures that do not concern one entry alone.
 ///
-/// A server that fails every request would otherwise receive 10,000 entries about 160,000 times per
-/// hour: each after pauses of 225 seconds on average. During an outage, nothing is sent for a
-/// pause, and then one request at a time. A response that is not a temporary failure ends the
-/// outage, and any temporary failure begins the next pause. That makes about 16 requests per hour.
+/// With 10,000 entries, a server that fails every request would otherwise receive about 160,000
+/// requests per hour, because each entry is sent again after 225 seconds on average. During an
+/// outage, nothing is sent for a pause, and then one request at a time. A response that is not a
+/// temporary failure ends the outage, and a further failure of the same kind begins the next pause.
+/// This results in about 16 requests per hour.
 struct OutboxOutage {
     private enum Phase {
         case none
         case pausing
-        /// At most one request is in flight, whose result decides.
+        /// The result of one request at a time decides; earlier ones may still be in flight.
         case probing
     }
 
     /// The number of entries that must fail, without any other response in between, before the
-    /// failures are attributed to the server. If half of the entries fail for reasons of their own,
-    /// ten in succession do so once in 1,000 requests.
+    /// failures are attributed to the server. If half of all entries fail independently of each
+    /// other, ten in succession fail about once in 1,000 requests.
     private static let maximumFailures = 10
 
-    /// The maximum pause without a connection. A request that finds no connection is no load for
-    /// the server, and a user who has a connection again expects the requests to be sent soon.
+    /// The maximum pause without a connection. A request that finds no connection puts no load
+    /// on the server, and a user who has a connection again expects the requests to be sent soon.
     private static let maximumUnconnectedPause = Duration.seconds(30)
 
     private var phase = Phase.none
+    /// The entry whose request decides.
+    private var probe: UUID?
     /// The entries that have failed since the last other response; at most ``maximumFailures``.
     private var failures: Set<UUID> = []
     /// The number of consecutive pauses.
@@ -38,32 +41,48 @@ struct OutboxOutage {
 
     init(turn: Int = 0) { self.turn = turn }
 
-    /// Returns the maximum number of requests in flight.
+    /// A Boolean value that indicates whether no response has arrived since the first pause.
+    var isFirstPause: Bool { pauses == 1 }
+
+    /// Returns whether a request may be sent.
     ///
-    /// - Parameter limit: The maximum without an outage.
-    func limit(_ limit: Int) -> Int {
+    /// - Parameters:
+    ///   - inFlight: The number of requests in flight.
+    ///   - limit: The maximum without an outage.
+    func permits(inFlight: Int, limit: Int) -> Bool {
         switch phase {
-        case .none: limit
-        case .pausing: 0
-        case .probing: 1
+        case .none: inFlight < limit
+        case .pausing: false
+        case .probing: probe == nil
         }
+    }
+
+    /// Adds a request that is sent.
+    mutating func begin(_ id: UUID) {
+        if phase == .probing { probe = id }
+    }
+
+    /// Adds a request that has ended, with or without a result.
+    mutating func end(_ id: UUID) {
+        if probe == id { probe = nil }
     }
 
     /// Adds a temporary failure of an entry.
     ///
     /// - Parameters:
-    ///   - host: The host, if the device has no network for it.
+    ///   - host: The host, if the device has no network for it; otherwise `nil`.
     ///   - now: The current instant.
-    ///   - pause: Returns the pause after a number of consecutive pauses.
+    ///   - pause: Returns the duration of a pause. `count` is its number among the consecutive
+    ///     pauses, beginning with 1.
     /// - Returns: The duration of the pause that begins; `nil` if none begins.
     mutating func fail(
         _ id: UUID, _ kind: Outbox.Failure.Kind, host: String?, now: UInt64, pause: (_ count: Int) -> Duration
     ) -> Duration? {
-        // The failures of requests that were sent before the current pause do not prolong it.
-        guard phase != .pausing else { return nil }
+        // The failures of requests that were sent before the pause do not prolong the outage.
+        guard decides(id) else { return nil }
         if failures.count < Self.maximumFailures { failures.insert(id) }
-        guard phase == .probing || kind.isGeneral || failures.count == Self.maximumFailures else { return nil }
-        phase = .pausing
+        guard kind.isGeneral || failures.count == Self.maximumFailures else { return nil }
+        (phase, probe) = (.pausing, nil)
         pauses += 1
         turn += 1
         self.host = host
@@ -72,16 +91,25 @@ struct OutboxOutage {
         return duration
     }
 
-    /// Adds a response that is not a temporary failure. It does not end a pause, because its
-    /// request was sent before.
-    mutating func succeed() {
-        guard phase != .pausing else { return }
-        self = OutboxOutage(turn: turn)
+    /// Adds a response to the request of an entry that is not a temporary failure.
+    mutating func succeed(_ id: UUID) {
+        if decides(id) { self = OutboxOutage(turn: turn) }
     }
 
-    /// Ends the pause: the next request is sent, one at a time.
+    /// Returns whether the result of a request concerns the outage: its request was not sent before
+    /// the pause began.
+    private func decides(_ id: UUID) -> Bool {
+        switch phase {
+        case .none: true
+        case .pausing: false
+        case .probing: probe == id
+        }
+    }
+
+    /// Ends the pause. Then one request at a time is sent.
     ///
-    /// - Parameter turn: The pause. Defaults to `nil`: the current one.
+    /// - Parameter turn: The pause, if it is still the current one. Defaults to `nil`: the current
+    ///   pause.
     mutating func endPause(_ turn: Int? = nil) {
         guard phase == .pausing, turn == nil || turn == self.turn else { return }
         phase = .probing

@@ -4,8 +4,9 @@ import WebServiceCore
 /// The entries of an outbox in memory, and the state that determines which of them are sent.
 ///
 /// A lane contains the entries of one entity, or one independent entry. Only its first entry may be
-/// sent. No operation except ``becomeSender()`` takes time in proportion to the number of lanes.
-/// Each change of an entry is recorded for the observers, so their order is that of the changes.
+/// sent. Only ``becomeSender()`` and ``reconnect(_:)`` take time in proportion to the number of
+/// lanes. Each change of an entry is recorded for the observers, so their order is that of the
+/// changes.
 struct OutboxState {
     enum Lane: Hashable, Sendable {
         case entity(String)
@@ -31,15 +32,15 @@ struct OutboxState {
     private(set) var items: [UUID: Item] = [:]
     private var names: Set<String> = []
     /// Damaged files, including those that could not be renamed.
-    var damaged: Set<String> = []
+    private(set) var damaged: Set<String> = []
     /// A Boolean value that indicates whether this process sends.
     private(set) var isSender = false
     private(set) var isClosed = false
     var observers: [UUID: AsyncStream<Outbox.Update>.Continuation] = [:]
-    /// The changes that were not delivered yet.
+    /// The changes that have not been delivered yet.
     var delivery = SerialDelivery<Delivery>()
 
-    /// A change, or the end of the changes if there is none, and the observers that receive it.
+    /// A change and the observers that receive it. Without a change, their sequences end.
     struct Delivery: Sendable {
         var update: Outbox.Update?
         var observers: [UUID: AsyncStream<Outbox.Update>.Continuation]
@@ -107,17 +108,19 @@ struct OutboxState {
         }
     }
 
-    /// Ends the pauses for lack of a connection.
-    mutating func reconnect() {
-        outage.endPause()
+    /// Ends a pause of the outbox, and the pauses of entries that could not connect.
+    mutating func reconnect(_ turn: Int) {
+        outage.endPause(turn)
         for item in items.values where item.entry.lastFailure?.isUnconnected == true { resume(item.entry.id) }
     }
 
     /// Adds a damaged file that has been renamed, or could not be renamed.
     mutating func addDamaged(_ file: URL) {
-        damaged.insert(file.lastPathComponent)
-        record(.damagedFile(file))
+        if damaged.insert(file.lastPathComponent).inserted { record(.damagedFile(file)) }
     }
+
+    /// Adds damaged files that were reported before.
+    mutating func addKnownDamaged(_ names: [String]) { damaged.formUnion(names) }
 
     mutating func becomeSender() {
         guard !isSender else { return }
@@ -126,6 +129,9 @@ struct OutboxState {
     }
 
     mutating func close() { isClosed = true }
+
+    /// Removes all entries from memory after the outbox was closed.
+    mutating func removeAll() { (items, names, damaged, lanes, ready) = ([:], [], [], [:], Queue()) }
 
     /// Ends the sequences of the observers, after the changes that were recorded before.
     mutating func endUpdates() {
@@ -141,13 +147,15 @@ struct OutboxState {
     /// Returns the entries to send now. Their lanes are busy until ``release(_:)``.
     mutating func start(limit: Int) -> [Item] {
         var started: [Item] = []
-        let limit = outage.limit(max(limit, 1))
-        while !isClosed, busy.count - decisions < limit, let id = ready.popFirst() {
+        while !isClosed, outage.permits(inFlight: busy.count - decisions, limit: max(limit, 1)),
+            let id = ready.popFirst()
+        {
             guard var item = items[id] else { continue }
             item.isQueued = false
             let isFirst = lanes[item.lane]?.first == id && !busy.contains(item.lane)
             if isFirst, item.entry.state == .waiting {
                 busy.insert(item.lane)
+                outage.begin(id)
                 item.turn += 1
                 item.entry.state = .sending
                 record(.entry(item.entry))
@@ -158,10 +166,11 @@ struct OutboxState {
         return started
     }
 
-    mutating func release(_ lane: Lane) {
-        busy.remove(lane)
-        tasks[lane] = nil
-        offer(lane)
+    mutating func release(_ item: Item) {
+        busy.remove(item.lane)
+        tasks[item.lane] = nil
+        outage.end(item.entry.id)
+        offer(item.lane)
     }
 
     /// Returns whether an entry or a damaged file has a name.

@@ -10,8 +10,7 @@ package protocol OutboxStore: Sendable {
     /// The folder of the damaged files.
     var url: URL { get }
 
-    /// Returns whether this object holds the lock of the process that sends, which it tries to
-    /// take.
+    /// Tries to take the lock of the process that sends, and returns whether this object holds it.
     func takeLock() throws -> Bool
     /// Releases the lock when the outbox is closed.
     func unlock()
@@ -26,15 +25,15 @@ package protocol OutboxStore: Sendable {
     func replace(_ name: String, with bytes: Data) throws
     /// Removes an entry. A missing one is not an error.
     func remove(_ name: String) throws
-    /// Returns the bytes of an entry: `nil` if it does not exist, and none if it is damaged.
+    /// Returns the bytes of an entry: `nil` if it does not exist, and no bytes if it is damaged.
     ///
     /// - Throws: An error if the entry cannot be read now.
     func bytes(of name: String) throws -> Data?
     /// Moves a damaged entry to another file, so that it is not read again.
     ///
-    /// - Returns: The URL of the file; one with the name of the entry if it remains.
+    /// - Returns: The URL of that file; one with the name of the entry if the entry remains.
     func setAside(_ name: String) -> URL
-    /// Removes files that processes left when they were killed, if the files are older than a date.
+    /// Removes files that killed processes have left, if they are older than a date.
     func removeTemporaryFiles(before date: Date)
 }
 
@@ -43,7 +42,7 @@ package protocol OutboxStore: Sendable {
 /// The name of an entry, `NUMBER-ID.entry`, specifies its place in the order of the submissions.
 /// The number is greater than those of all entries that existed before the submission began.
 package struct OutboxNames {
-    /// In order.
+    /// The names of the entries, in ascending order.
     package var entries: [String] = []
     package var damaged: [String] = []
 
@@ -102,7 +101,7 @@ package final class LockedFolder: Sendable {
     private let lockFile: Descriptor
 
     /// Opens a folder, which is created if necessary. Its name and those of its parents are flushed
-    /// to the disk: the caller or a killed process may have created them.
+    /// to the disk, because the caller or a killed process may have created them without flushing.
     ///
     /// - Parameters:
     ///   - lockName: The name of the file.
@@ -135,7 +134,7 @@ package final class LockedFolder: Sendable {
         lockFile.unlock()
     }
 
-    /// Returns whether this object holds the lock, which it tries to take.
+    /// Tries to take the lock, and returns whether this object holds it.
     package func takeLock() throws(SystemFailure) -> Bool { try lockFile.lock() == .taken }
 
     package func unlock() { lockFile.unlock() }

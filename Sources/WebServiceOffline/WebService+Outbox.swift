@@ -18,19 +18,25 @@ extension WebService {
     ///   - onFailure: Decides what happens after a permanent failure. Called in the background; the
     ///     later entries of the same entity wait for it. Defaults to ``Outbox/Decision/keep``.
     /// - Throws: `WebServiceError.Code.storage` if the folder cannot be opened or its file system
-    ///   does not support locks.
+    ///   does not support locks; ``WebServiceError/Code/loggedOut``.
     public func outbox(
         in folder: URL, options: Outbox.Options = Outbox.Options(),
         onFailure: @escaping @Sendable (_ failure: Outbox.Failure) async -> Outbox.Decision = { _ in .keep }
     ) throws -> Outbox {
-        outbox(try OutboxFolder(folder), options, onFailure)
+        try outbox(options, onFailure) { try OutboxFolder(folder) }
     }
 
-    /// Opens an outbox that stores its entries in a certain place.
+    /// Opens an outbox that stores its entries in a certain place, unless the account of the
+    /// service has ended.
     package func outbox(
-        _ store: any OutboxStore, _ options: Outbox.Options,
-        _ onFailure: @escaping @Sendable (_ failure: Outbox.Failure) async -> Outbox.Decision
-    ) -> Outbox {
+        _ options: Outbox.Options,
+        _ onFailure: @escaping @Sendable (_ failure: Outbox.Failure) async -> Outbox.Decision,
+        in open: () throws -> any OutboxStore
+    ) throws -> Outbox {
+        let token = accountScope?.begin()
+        defer { withExtendedLifetime(token) {} }
+        if accountScope != nil, token == nil { throw WebServiceError.loggedOut }
+        let store = try open()
         let outbox = Outbox(store, of: self, options: options, decide: onFailure)
         store.queue.run { outbox.findDamagedFiles() }
         outbox.poll()

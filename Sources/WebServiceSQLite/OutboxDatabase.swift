@@ -66,6 +66,10 @@ final class OutboxDatabase: OutboxStore {
             var added = Result<(name: String, earlier: [String]), any Error>.success(("", []))
             try connection.database.transaction {
                 let earlier = try connection.entryNames()
+                // A commit that has failed may have taken effect.
+                if let name = earlier.first(where: { $0.hasSuffix("-\(id.uuidString.lowercased()).entry") }) {
+                    return added = .success((name, earlier.filter { $0 != name }))
+                }
                 added = Result {
                     let name = try OutboxNames.new(
                         id, after: earlier.last, count: earlier.count, maximumCount: maximumCount)

@@ -9,10 +9,10 @@ extension WebService {
     /// let outbox = try service.outbox(inDatabase: folder.appendingPathComponent("outbox.sqlite"))
     /// try await outbox.submit(service.request(.DELETE, path: "/todos/7"), entity: "todo/7")
     /// ```
-    /// An outbox in a database guarantees the same as one in a folder, and is suitable for many
+    /// An outbox in a database has the same guarantees as one in a folder, and is suitable for many
     /// requests. When `Outbox.submit(_:entity:)` returns, the entry is in the log of the database
     /// and flushed to the disk. The database is opened in the background. A damaged database, or
-    /// one that is not that of an outbox, is renamed with the suffix `.damaged` and reported by
+    /// one that does not belong to an outbox, is renamed with the suffix `.damaged` and reported by
     /// `Outbox.damagedFiles`. A damaged entry becomes a file with this suffix.
     ///
     /// - Parameters:
@@ -27,6 +27,6 @@ extension WebService {
         inDatabase file: URL, options: Outbox.Options = Outbox.Options(),
         onFailure: @escaping @Sendable (_ failure: Outbox.Failure) async -> Outbox.Decision = { _ in .keep }
     ) throws -> Outbox {
-        outbox(try OutboxDatabase(file), options, onFailure)
+        try outbox(options, onFailure) { try OutboxDatabase(file) }
     }
 }

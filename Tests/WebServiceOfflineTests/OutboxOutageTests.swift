@@ -80,6 +80,48 @@ struct OutboxOutageTests {
         await outbox.close()
     }
 
+    @Test("An entry that fails alone after an outage does not delay the others", .covers("O-22"))
+    func oneEntryAfterOutage() async throws {
+        mock.on(.POST, "/bad", [.error(URLError(.notConnectedToInternet)), .status(500)])
+        mock.on(.POST, "/good", .status(200))
+        let outbox = try await fixture.open()
+        try await outbox.submit(post("/bad"))
+        await clock.advance(by: .seconds(3_600))
+        try await outbox.submit(post("/good"))
+        await clock.advance(by: .zero)
+        #expect(fixture.paths.filter { $0 == "/good" }.count == 1)
+        await outbox.close()
+    }
+
+    @Test("Requests from before an outage that hang do not delay the others", .covers("O-22"))
+    func hangingRequests() async throws {
+        mock.on(.POST, "/slow/{n}", .status(200).after(.seconds(60)))
+        mock.on(.POST, "/lost", [.error(URLError(.notConnectedToInternet)), .status(200)])
+        mock.on(.POST, "/next", .status(200))
+        let outbox = try await fixture.open()
+        for number in 0..<3 { try await outbox.submit(post("/slow/\(number)")) }
+        try await outbox.submit(post("/lost"))
+        await clock.advance(by: .zero)
+        try await outbox.submit(post("/next"))
+        await clock.advance(by: .seconds(3))
+        #expect(fixture.paths.filter { $0 == "/next" }.count == 1)
+        await outbox.close()
+    }
+
+    @Test("An entry whose status is always 503 is sent ever more rarely while others succeed", .covers("O-22"))
+    func unavailableEntry() async throws {
+        mock.on(.POST, "/bad", .status(503))
+        mock.on(.POST, "/good", .status(200))
+        let outbox = try await fixture.open()
+        try await outbox.submit(post("/bad"))
+        for _ in 0..<120 {
+            try await outbox.submit(post("/good"))
+            await clock.advance(by: .seconds(1))
+        }
+        #expect(fixture.paths.filter { $0 == "/bad" }.count <= 10)
+        await outbox.close()
+    }
+
     @Test("A response to a request that was sent before the pause does not end it", .covers("O-22"))
     func earlierRequest() async throws {
         mock.on(.POST, "/bad", .status(503))

@@ -4,10 +4,16 @@ package final class AccountScope: Sendable {
         weak var member: (any AccountMember)?
     }
 
+    private struct WeakSession: Sendable {
+        weak var session: (any SettlingSession)?
+    }
+
     private struct State {
         var members: [WeakMember] = []
         /// The number of members at which those that were deallocated are removed.
         var limit = 16
+        /// The sessions over which requests were sent.
+        var sessions: [ObjectIdentifier: WeakSession] = [:]
         var isEnded = false
     }
 
@@ -33,40 +39,49 @@ package final class AccountScope: Sendable {
         }
     }
 
-    /// Begins work that sends a request or may change files of the account; `nil` if the account
-    /// has ended.
-    package func begin() -> WorkCount.Token? { state.withLock { $0.isEnded ? nil : work.begin() } }
+    /// Begins work that sends a request or may change files of the account, which lasts until the
+    /// returned token is deallocated.
+    ///
+    /// - Parameter session: The session that sends the request. Defaults to `nil`.
+    /// - Returns: `nil` if the account has ended.
+    package func begin(over session: (any Session)? = nil) -> WorkCount.Token? {
+        let session = session as? any SettlingSession
+        return state.withLock { state in
+            guard !state.isEnded else { return nil }
+            if let session { state.sessions[ObjectIdentifier(session)] = WeakSession(session: session) }
+            return work.begin()
+        }
+    }
 
-    /// Refuses further work, and waits until all members have left and all work has ended.
+    /// Refuses further work.
+    package func refuse() { state.withLock { $0.isEnded = true } }
+
+    /// Refuses further work, ends that of the members, and waits for it.
     package func end() async {
-        let members = state.withLock { state in
-            state.isEnded = true
-            return state.members
-        }
-        let present = members.compactMap(\.member)
+        refuse()
+        let members = state.withLock { $0.members }.compactMap(\.member)
+        for member in members { member.end() }
         await withTaskGroup { group in
-            for member in present { group.addTask { await member.leave() } }
+            for member in members { group.addTask { await member.leave() } }
+            group.addTask { [self] in
+                while await !work.finish(within: .seconds(3_600)), !Task.isCancelled {}
+                for session in state.withLock({ $0.sessions.values.map(\.session) }) { await session?.settle() }
+            }
         }
-        while await !work.finish(within: .seconds(3_600)), !Task.isCancelled {}
-        for member in present { await member.settle() }
     }
 }
 
 /// An object that belongs to an account.
 package protocol AccountMember: AnyObject, Sendable {
-    /// Ends the work of the object, after the account has refused further work.
+    /// Ends the work of the object. Does not block.
+    func end()
+
+    /// Waits until the work of the object has ended.
     func leave() async
-
-    /// Waits until the object sends no further byte. Called when all work has ended.
-    func settle() async
-}
-
-extension AccountMember {
-    package func settle() async {}
 }
 
 /// A session whose cancellations take effect later.
-package protocol SettlingSession: Session {
-    /// Waits until the requests that were cancelled before are over, and send no further byte.
+package protocol SettlingSession: AnyObject, Session {
+    /// Waits until the requests that were cancelled before have ended and send no further byte.
     func settle() async
 }

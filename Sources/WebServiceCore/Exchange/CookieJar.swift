@@ -157,7 +157,7 @@ public final class CookieJar: Sendable {
     }
 
     /// Removes all cookies, and ignores those that are added later.
-    func close() {
+    package func close() {
         state.withLock { $0 = State(isClosed: true) }
     }
 }

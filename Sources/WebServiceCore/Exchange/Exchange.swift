@@ -49,12 +49,8 @@ struct Exchange: Sendable {
         async throws -> Response
     {
         let session = stages.session
-        // No request is between the check and the session when its account has ended.
-        let token = stages.scope?.begin()
-        if stages.scope != nil, token == nil { throw URLError(.cancelled) }
-        defer { withExtendedLifetime(token) {} }
         let receiver = try context.willSend(request, announcement, source: session.session.responseSource)
-        guard let reply = await session.reply(to: request, for: receiver, context.clock) else {
+        guard let reply = await session.reply(to: request, for: receiver, context.clock, stages.scope) else {
             context.didAbandon(receiver)
             throw URLError(.cancelled)
         }

@@ -72,7 +72,7 @@ package struct Folder: ~Copyable, Sendable {
     ///   - mode: The permissions, before the system applies the process's umask. Defaults to 0700:
     ///     only the user can access the folder.
     ///   - synchronize: Whether the names of the folder and of the created parents are flushed to
-    ///     the disk, also if another process has created the folder. A parent folder that cannot be
+    ///     the disk, even if another process has created the folder. A parent folder that cannot be
     ///     read is not flushed.
     package static func create(_ path: String, mode: UInt32 = 0o700, synchronize: Bool) throws(SystemFailure) {
         let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? ""

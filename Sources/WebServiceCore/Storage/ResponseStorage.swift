@@ -124,7 +124,7 @@ extension ResponseStorage {
 
 /// A storage that can remove more than its entries.
 package protocol ErasableStorage: ResponseStorage {
-    /// Removes all data of the storage, also where the system does not reuse it, such as in logs.
+    /// Removes all data of the storage, including what removed entries leave behind, as in logs.
     func erase() async throws
 }
 

@@ -338,7 +338,7 @@ struct TaskState: Sendable {
 extension Result where Success: Sendable, Failure == any Error {
     /// Returns the result of an asynchronous closure. A `CancellationError` becomes
     /// `URLError.cancelled`.
-    static func catching(_ body: () async throws -> Success) async -> Self {
+    package static func catching(_ body: () async throws -> Success) async -> Self {
         do { return .success(try await body()) } catch {
             return .failure(error is CancellationError ? URLError(.cancelled) : error)
         }

@@ -14,8 +14,8 @@ package struct TaskWork: Sendable {
     /// The clock of the service.
     package var clock: TaskClock { task.context.clock }
 
-    /// A Boolean value that indicates whether the account of the service has ended, so that files
-    /// for a later continuation are removed.
+    /// A Boolean value that indicates whether the service's account has ended. If so, files for a
+    /// later continuation are removed.
     package var accountHasEnded: Bool { task.service.stages.scope?.isEnded == true }
 
     /// Returns the URL that the request is sent to.

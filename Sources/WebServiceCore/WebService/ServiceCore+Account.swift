@@ -2,18 +2,15 @@ extension WebService {
     /// The account to which the service belongs; `nil` if there is none.
     package var accountScope: AccountScope? { core.configuration.scope }
 
-    /// Returns a clone without storages that belongs to an account.
+    /// Returns a clone that belongs to an account and has no storages.
     package func clone(in scope: AccountScope, _ cookieJar: CookieJar) -> WebService {
-        let service = clone()
-        service.core.configure { configuration in
+        clone { configuration in
             configuration.scope = scope
             configuration.cookieJar = cookieJar
             let typed = configuration.typed
             configuration.typed = TypedConfiguration(
                 endpoints: typed.endpoints, storageErrorObserver: typed.storageErrorObserver, activity: typed.activity)
         }
-        service.core.enter(scope)
-        return service
     }
 }
 
@@ -23,18 +20,15 @@ extension ServiceCore: AccountMember {
         if let scope, !scope.add(self) { end() }
     }
 
-    package func leave() async { end() }
-
-    /// Waits until the session sends no further byte of the exchanges that have ended.
-    package func settle() async { await (configuration.session as? any SettlingSession)?.settle() }
-
     /// Cancels and refuses all exchanges, and releases the configuration.
-    private func end() {
+    package func end() {
         invalidate()
         for work in workInFlight.reversed() { work.cancel() }
         let ended = configuration
         for case let authentication as Authentication in ended.interceptors { authentication.clear() }
-        ended.cookieJar?.close()
         configure { $0 = Configuration(session: ended.session, scope: ended.scope) }
     }
+
+    /// Waits until the session sends no further byte of the exchanges that were cancelled.
+    package func leave() async { await (configuration.session as? any SettlingSession)?.settle() }
 }

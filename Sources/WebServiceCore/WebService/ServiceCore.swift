@@ -80,12 +80,15 @@ final class ServiceCore: PipelineSource {
         state = Mutex(State(configuration: configuration, stages: configuration.stages))
     }
 
-    /// Creates a core with the configuration of another one, and with an empty registry.
-    init(copying other: ServiceCore) {
+    /// Creates a core with the configuration of another one, after a change, and with an empty
+    /// registry.
+    init(copying other: ServiceCore, _ change: (inout Configuration) -> Void = { _ in }) {
         (baseURL, base, baseOrigin, urlBuilder) = (other.baseURL, other.base, other.baseOrigin, other.urlBuilder)
         clock = other.clock
         var copy = other.state.withLock { $0 }
         copy.inFlight = InFlight()
+        change(&copy.configuration)
+        copy.stages = copy.configuration.stages
         state = Mutex(copy)
         enter(copy.configuration.scope)
     }

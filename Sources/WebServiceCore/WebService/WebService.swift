@@ -116,8 +116,10 @@ public final class WebService: Sendable {
     ///
     /// Both services share their storages, including the stored responses. A later change of the
     /// configuration of one does not affect the other.
-    public func clone() -> WebService {
-        WebService(owning: ServiceCore(copying: core))
+    public func clone() -> WebService { clone { _ in } }
+
+    func clone(_ change: (inout ServiceCore.Configuration) -> Void) -> WebService {
+        WebService(owning: ServiceCore(copying: core, change))
     }
 
     /// The base URL as a string; empty when there is none.
@@ -207,7 +209,8 @@ extension WebService: Session {
     /// Returns a data task that sends the request over the service's session when it is resumed.
     ///
     /// The task of a request that cannot be encoded completes with the error, on the thread that
-    /// resumes it, and so does a task that is created after ``invalidate()``.
+    /// resumes it. So does a task that is created after ``invalidate()``, with the error
+    /// ``WebServiceError/Code/serviceInvalidated``.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void

@@ -85,7 +85,7 @@ final class ConnectionPair: Sendable {
         writer.close()
     }
 
-    /// Closes the connections after the changes that have begun, and deletes all files.
+    /// Closes the connections after the changes in progress, and deletes all files.
     func erase() async throws {
         try await writer.queue.result { [self] in
             close()
@@ -102,7 +102,8 @@ final class ConnectionPair: Sendable {
                 try $0.checkpoint()
             }
         }
-        if isForked { body() } else { slot.queue.run(body) }
+        // That of an outbox must not open the database after the outbox was closed.
+        if isForked || files.purpose == .outbox { body() } else { slot.queue.run(body) }
     }
 
     /// Executes work with the connection of a slot.

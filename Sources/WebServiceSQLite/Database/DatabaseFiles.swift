@@ -26,7 +26,7 @@ struct DatabaseFiles: Sendable {
     }
 
     /// What a database contains. The raw value is the `user_version` of the database, which also
-    /// specifies the layout of its table. A database with another one is not used.
+    /// specifies the layout of its table. A database with another version is not used.
     enum Purpose: Int64 {
         case storage = 1
         case outbox = 1001
@@ -90,7 +90,7 @@ struct DatabaseFiles: Sendable {
     }
 
     /// Appends the suffix `.damaged` to the name of the database, and renames its log accordingly.
-    /// Existing files of these names are replaced, but those of an outbox have unique names.
+    /// Existing files of these names are replaced. For an outbox, the names are unique.
     func moveAside() throws {
         let aside = database + (purpose == .outbox ? ".\(UUID().uuidString.lowercased())" : "") + ".damaged"
         try system("rename") { rename(database, aside) }
@@ -98,7 +98,7 @@ struct DatabaseFiles: Sendable {
         unlink(index)
     }
 
-    /// Deletes all files, also those that were moved aside.
+    /// Deletes all files, including those that were moved aside.
     func delete() throws(SystemFailure) {
         let aside = database + ".damaged"
         for path in [database, log, index, database + "-journal", lock, aside, aside + "-wal"] {

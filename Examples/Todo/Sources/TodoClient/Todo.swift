@@ -22,8 +22,8 @@ enum Change: Hashable, Sendable {
         }
     }
 
-    /// Returns the request that makes the change. It contains the whole to-do, so that no other
-    /// request has to be known to understand it.
+    /// Returns the request that makes the change. It contains the whole to-do, so that it does not
+    /// depend on other requests.
     func request(for service: WebService) -> Request {
         switch self {
         case .put(let todo):
@@ -51,7 +51,7 @@ enum Change: Hashable, Sendable {
 }
 
 extension Change {
-    /// Makes the change to a list. Making it once more has no effect.
+    /// Applies the change to a list. Applying it again has no effect.
     func apply(to todos: inout [String: Todo]) {
         switch self {
         case .put(let todo): todos[todo.id] = todo

@@ -9,11 +9,11 @@ import WebServiceCurl
 
 /// The to-dos of one user: the last known list of the server, and the changes in the outbox.
 ///
-/// A change consists of one durable write: that of its request into the outbox. There is no second
+/// A change consists of one durable write: that of its request to the outbox. There is no second
 /// write that could be missing after the process was killed.
 ///
 /// 1. The server makes the change, once, because of the `Idempotency-Key`.
-/// 2. ``StoredList`` makes it in the stored list.
+/// 2. ``StoredList`` applies it to the stored list.
 /// 3. The outbox removes the request.
 ///
 /// If the process is killed in between, the request is sent again, and each step has no further
@@ -27,8 +27,8 @@ struct TodoAccount: Sendable {
 
     /// Opens the account in a folder.
     ///
-    /// - Parameter onRejection: Receives the status for a change that the server refuses, and which
-    ///   is therefore removed.
+    /// - Parameter onRejection: Receives the status when the server rejects a change, which is then
+    ///   removed.
     init(in folder: URL, onRejection: @escaping @Sendable (_ status: Int) -> Void = { _ in }) throws {
         account = try Account(in: folder)
         let file = account.file(LogIn.fileName)
@@ -63,7 +63,7 @@ struct TodoAccount: Sendable {
         try LogIn(server: server, tokens: tokens).write(to: Account(in: folder).file(LogIn.fileName))
     }
 
-    /// Returns a service of no account.
+    /// Returns a service that belongs to no account.
     private static func service(for server: String) throws -> WebService {
         let service = WebService(baseURLString: server)
         #if WEBSERVICE_CURL
@@ -95,8 +95,8 @@ struct TodoAccount: Sendable {
 
     /// Sends all changes, and then reads the list.
     ///
-    /// The list is read only when the outbox is empty. Otherwise, a response without a change that
-    /// was sent in the meantime could replace the list with it.
+    /// The list is read only when the outbox is empty. Otherwise, an older response could replace a
+    /// list that already contains a change that was sent in the meantime.
     func synchronize() async throws {
         let updates = outbox.updates
         let entries = await outbox.entries
@@ -126,8 +126,8 @@ struct TodoAccount: Sendable {
 
 /// The last known list of the server.
 ///
-/// As an interceptor, it makes each change that the server has confirmed, before the outbox removes
-/// the request.
+/// As an interceptor, it applies each change that the server has confirmed to the list, before the
+/// outbox removes the request.
 struct StoredList: Interceptor {
     let storage: any ResponseStorage
     private let key = StorageKey(identifier: TodosRequest.identifier)

@@ -23,7 +23,7 @@ struct TodoProgram {
     private var words: [String] = []
     private var options: [String: String] = [:]
     private let password: String?
-    /// The folder with a folder for each user.
+    /// The folder that contains a folder for each user.
     private let accounts: URL
     private let lock: FolderLock
 

@@ -12,7 +12,7 @@ struct Todo: Codable, Hashable, Sendable {
     var created: Int
 }
 
-/// A to-do server on this machine, whose users each have a list of their own.
+/// A to-do server on this machine. Each user has a separate list.
 ///
 /// A change with an `Idempotency-Key` that the server has seen before has no second effect and
 /// receives the same response. The keys are stored together with the lists, in one write.
@@ -45,7 +45,7 @@ final class TodoServer: Sendable {
         var end: Date
     }
 
-    /// Processes a request, or replaces its processing. Tests interfere here.
+    /// Processes a request, or replaces its processing, for tests.
     typealias Processing =
         @Sendable (
             _ request: ReceivedRequest, _ process: () throws -> MockResponse
@@ -89,10 +89,10 @@ final class TodoServer: Sendable {
     /// Returns the to-dos of a user.
     func todos(of user: String) -> [Todo] { state.withLock { ($0.lists[user] ?? List()).sorted } }
 
-    /// Makes all access tokens invalid.
+    /// Invalidates all access tokens.
     func expireTokens() { access.withLock { $0 = [:] } }
 
-    /// Makes the refresh tokens of a user invalid.
+    /// Invalidates the refresh tokens of a user, and all access tokens.
     func revokeTokens(of user: String) throws {
         expireTokens()
         try change { $0.refreshTokens = $0.refreshTokens.filter { $1 != user } }

@@ -129,8 +129,8 @@ struct KillTests {
 
         /// Compares the list after a command with the one before it.
         ///
-        /// An acknowledged change is part of the list. Another change of a command that was killed
-        /// is part of it or not, and remains so.
+        /// An acknowledged change is part of the list. A change that was not acknowledged because
+        /// the command was killed is either part of the list or not, and this no longer changes.
         ///
         /// - Returns: The differences.
         mutating func update(after command: Command, _ run: TodoProcess.Run, _ list: TodoProcess.Run) -> [String] {

@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Testing
 
-/// The program `todo`, started as a process with a folder of its own.
+/// The program `todo`, started as a process with a separate folder.
 struct TodoProcess {
     struct Run: Sendable {
         let status: Int32

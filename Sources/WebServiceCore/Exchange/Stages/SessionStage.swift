@@ -21,15 +21,19 @@ struct SessionStage: Sendable {
     /// Sends a request and waits for the reply of the session.
     ///
     /// - Returns: The reply; `nil` if it is abandoned first.
-    func reply(to request: EncodedRequest, for receiver: ResponseReceiver, _ clock: TaskClock)
-        async -> ResponseReceiver.Reply?
-    {
+    func reply(
+        to request: EncodedRequest, for receiver: ResponseReceiver, _ clock: TaskClock, _ scope: AccountScope?
+    ) async -> ResponseReceiver.Reply? {
         var request = request
         if let stream = request.stream, !sendsStreams {
             do { request = request.collecting(try await stream.collected()) } catch {
                 return ResponseReceiver.Reply(result: .failure(error))
             }
         }
+        // The end of the account waits for this token, so no request reaches the session after it.
+        let token = scope?.begin(over: session)
+        if scope != nil, token == nil { return nil }
+        defer { withExtendedLifetime(token) {} }
         return await receiver.reply(to: task(request, receiver, clock))
     }
 
