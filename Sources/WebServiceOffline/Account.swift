@@ -49,8 +49,8 @@ public final class Account: Sendable {
     ///   - logOutLimit: The maximum duration for which ``logOut()`` waits for the account's work.
     ///     Defaults to 5 seconds.
     /// - Throws: `WebServiceError.Code.storage` if the URL is not a local file URL, if an account
-    ///   in the folder is logging out, if the folder cannot be created or removed, or if the cookies
-    ///   in it cannot be read.
+    ///   in the folder is logging out, if the folder cannot be created or removed, or if the
+    ///   cookies in it cannot be read.
     public init(in folder: URL, logOutLimit: Duration = .seconds(5)) throws {
         let folder = folder.standardizedFileURL.resolvingSymlinksInPath()  // a link would be removed alone
         guard folder.isFileURL, !folder.path.utf8.contains(0), folder.pathComponents.count > 1 else {
