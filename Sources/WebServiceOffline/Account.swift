@@ -100,7 +100,7 @@ public final class Account: Sendable {
     ///
     /// When the account logs out, all data of the original storage is removed; a database is
     /// deleted with its log. From then on, the returned storage has no entries, and storing fails
-    /// with ``WebServiceError/Code/loggedOut``.
+    /// with `WebServiceError.Code.loggedOut`.
     ///
     /// - Parameter storage: The original storage, which only this account uses. Its files may be
     ///   outside of ``folder``.
@@ -115,7 +115,7 @@ public final class Account: Sendable {
     ///
     /// - Parameter includingSessionCookies: Whether to write the cookies without an expiry date.
     ///   Defaults to `false`.
-    /// - Throws: ``WebServiceError/Code/loggedOut``; `WebServiceError.Code.storage` if the file
+    /// - Throws: `WebServiceError.Code.loggedOut`; `WebServiceError.Code.storage` if the file
     ///   cannot be written.
     public func writeCookies(includingSessionCookies: Bool = false) throws {
         guard let token = scope.begin() else { throw WebServiceError.loggedOut }

@@ -18,7 +18,7 @@ final class AccountStorage: ResponseStorage {
         try await unlessEnded(nil) { try await storage.entry(for: key) }
     }
 
-    /// - Throws: ``WebServiceError/Code/loggedOut``.
+    /// - Throws: `WebServiceError.Code.loggedOut`.
     func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         let token = work.begin()
         defer { withExtendedLifetime(token) {} }

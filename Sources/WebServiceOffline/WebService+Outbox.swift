@@ -18,7 +18,7 @@ extension WebService {
     ///   - onFailure: Decides what happens after a permanent failure. Called in the background; the
     ///     later entries of the same entity wait for it. Defaults to ``Outbox/Decision/keep``.
     /// - Throws: `WebServiceError.Code.storage` if the folder cannot be opened or its file system
-    ///   does not support locks; ``WebServiceError/Code/loggedOut``.
+    ///   does not support locks; `WebServiceError.Code.loggedOut`.
     public func outbox(
         in folder: URL, options: Outbox.Options = Outbox.Options(),
         onFailure: @escaping @Sendable (_ failure: Outbox.Failure) async -> Outbox.Decision = { _ in .keep }
