@@ -60,7 +60,7 @@ final class AccountModel: Sendable {
         let used: any ResponseStorage
         switch ending {
         case .account:
-            let account = try Account(in: folder)
+            let account = try Account(in: folder, logOutLimit: .seconds(100))
             self.account = account
             service = account.service(like: template)
             tokenService = account.service(like: template)
