@@ -181,7 +181,7 @@ extension Outbox {
         let paused = change { state in
             var pause = Duration.zero
             let (isClosed, end) = (state.isClosed, state.outage.end)
-            // In further pauses of an outage, no entry has failed by itself.
+            // In further pauses of an outage, the failures are not those of the entry.
             let isOwn = !isGeneral || state.outage.isFirstPause
             let item = state.change(id) { item in
                 if isOwn { item.failures += 1 }
