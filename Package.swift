@@ -30,13 +30,16 @@ let curlTargets: [Target] =
             swiftSettings: settings
         ),
     ]
-let socketProbe: [Target] =
+let curlProbes: [Target] =
     withoutCurl
     ? []
     : [
         .executableTarget(
             name: "socket-probe", dependencies: ["WebServiceCore", "WebServiceCurl", "WebServiceSockets"],
-            path: "Tests/SocketProbe", swiftSettings: settings)
+            path: "Tests/SocketProbe", swiftSettings: settings),
+        .executableTarget(
+            name: "call-probe", dependencies: ["WebServiceCore", "WebServiceCurl"],
+            path: "Tests/CallProbe", exclude: ["Budgets.md"], swiftSettings: settings),
     ]
 let curlProducts: [Product] = withoutCurl ? [] : [.library(name: "WebServiceCurl", targets: ["WebServiceCurl"])]
 /// The dependency of the demo and the documentation tests on `WebServiceCurl`, if it is included.
@@ -183,7 +186,9 @@ let package = Package(
         ),
         .executableTarget(
             name: "inspector-probe",
-            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking", "WebServiceSockets"],
+            dependencies: [
+                "WebServiceCore", "WebServiceCaching", "WebServiceInspector", "WebServiceMocking", "WebServiceSockets",
+            ],
             path: "Tests/InspectorProbe",
             swiftSettings: settings
         ),
@@ -306,5 +311,5 @@ let package = Package(
                 + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
-    ] + curlTargets + socketProbe + sqliteTargets + fuzzTargets
+    ] + curlTargets + curlProbes + sqliteTargets + fuzzTargets
 )

@@ -17,7 +17,9 @@ let transports: [Target] = [
             .product(name: "WebServiceCore", package: "WebService"),
             .product(name: "WebServiceCurl", package: "WebService"),
             .product(name: "AsyncHTTPClient", package: "async-http-client"),
+            .product(name: "NIOSSL", package: "swift-nio-ssl"),
         ],
+        exclude: ["Peers"],
         swiftSettings: [.swiftLanguageMode(.v6)]
     ),
 ]
@@ -66,6 +68,7 @@ let storages: [Target] = [
 let peers: [Package.Dependency] = [
     .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
     .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
 ]
 
 let package = Package(

@@ -30,6 +30,7 @@ typedef size_t (*ccurl_bytes_callback)(char *bytes, size_t size, size_t count, v
 typedef int (*ccurl_seek_callback)(void *context, curl_off_t offset, int origin);
 typedef int (*ccurl_prereq_callback)(void *context, char *remote, char *local, int remote_port, int local_port);
 typedef curl_socket_t (*ccurl_open_socket_callback)(void *context, curlsocktype purpose, struct curl_sockaddr *address);
+typedef int (*ccurl_resolver_callback)(void *resolver, void *reserved, void *context);
 typedef int (*ccurl_close_socket_callback)(void *context, curl_socket_t socket);
 typedef int (*ccurl_debug_callback)(CURL *easy, curl_infotype type, char *bytes, size_t count, void *context);
 
@@ -39,6 +40,9 @@ static inline CURLcode ccurl_set_bytes_callback(CURL *easy, CURLoption option, c
 }
 static inline CURLcode ccurl_set_seek_callback(CURL *easy, ccurl_seek_callback callback) {
     return curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, callback);
+}
+static inline CURLcode ccurl_set_resolver_callback(CURL *easy, ccurl_resolver_callback callback) {
+    return curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, callback);
 }
 static inline CURLcode ccurl_set_prereq_callback(CURL *easy, ccurl_prereq_callback callback) {
     return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);
@@ -84,6 +88,26 @@ static inline int ccurl_reuses_known_http2(void) { return curl_version_info(CURL
 
 // Whether a response over HTTP/2 can be paused without loss and without holding others up: since 8.17.
 static inline int ccurl_pauses_http2(void) { return curl_version_info(CURLVERSION_NOW)->version_num >= 0x081100; }
+
+// Whether libcurl has the first connection filter for HTTP/2, of 7.88 to 8.0. It receives frames until the connection has no more bytes, and a header that does not fit
+// into its buffer can be delivered without the end of the response.
+static inline int ccurl_has_first_http2_filter(void) {
+    unsigned version = curl_version_info(CURLVERSION_NOW)->version_num;
+    return version >= 0x075800 && version < 0x080100;
+}
+
+// Whether a request that requires HTTP/1.1 may be sent on a connection with HTTP/2: from 8.11 to 8.12, which only log that they must not.
+static inline int ccurl_ignores_required_http1(void) {
+    unsigned version = curl_version_info(CURLVERSION_NOW)->version_num;
+    return version >= 0x080B00 && version < 0x080D00;
+}
+
+// Whether libcurl itself sends the bytes of all TLS connections, without SIGPIPE (since 7.88), and receives nothing right after it has sent a request, if the
+// exchange is paused (not from 8.7 to 8.15).
+static inline int ccurl_only_sends_when_paused(void) {
+    unsigned version = curl_version_info(CURLVERSION_NOW)->version_num;
+    return (version >= 0x075800 && version < 0x080700) || version >= 0x081000;
+}
 
 static inline CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_get_size(CURL *easy, CURLINFO info, curl_off_t *value) { return curl_easy_getinfo(easy, info, value); }
@@ -266,6 +290,16 @@ typedef struct {
     void (*_Nonnull SSL_set_msg_callback)(void *_Nonnull, ccurl_ssl_message_callback _Nullable);
     long (*_Nonnull SSL_ctrl)(void *_Nonnull, int command, long number, void *_Nullable);
 } ccurl_openssl;
+
+// Whether the field `:status` of a response over HTTP/2 has arrived, even if the rest of the header has not: curl_easy_header of libcurl 7.83. Older ones do not tell.
+static inline int ccurl_has_status(CURL *_Nonnull easy) {
+    void *library = ccurl_library();
+    int (*header)(CURL *, const char *, size_t, unsigned, int, void **) =
+        library ? (int (*)(CURL *, const char *, size_t, unsigned, int, void **))dlsym(library, "curl_easy_header") : NULL;
+    unsigned pseudo = 1 << 4;  // CURLH_PSEUDO
+    void *found = NULL;
+    return header && !header(easy, ":status", 0, pseudo, -1, &found);
+}
 
 // Whether libcurl uses OpenSSL and its functions can be called.
 static inline int ccurl_load_openssl(ccurl_openssl *_Nonnull openssl) {

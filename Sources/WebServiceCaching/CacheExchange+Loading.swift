@@ -16,6 +16,7 @@ extension CacheExchange {
         if let stored, stored.isSuccess, !isOwnCondition {
             message.headers[.ifNoneMatch] = stored.eTag
             message.headers["If-Modified-Since"] = stored.lastModified
+            message.options[CacheConditions.self] = true
         }
         let flight = cache.beginFlight(key, clock)
         let (result, requestTime, responseTime) = await send(message)
@@ -55,7 +56,7 @@ extension CacheExchange {
         _ response: Response, to stored: CachedResponse, updated: CachedResponse?, _ flight: CacheFlight
     ) throws -> Response? {
         if let updated {
-            replace(stored, by: updated, flight)
+            if !stored.isOnlyConfirmed(by: response) { replace(stored, by: updated, flight) }
             if let validated = updated.revalidatedResponse(by: response, url: url) {
                 next.record(.cache, "validated")
                 try checkSize(stored)
@@ -103,12 +104,15 @@ extension CacheExchange {
     }
 
     /// Returns the stored response in place of a server or connection error (RFC 5861, section 4),
-    /// or `nil` if it must not be used.
+    /// or of a request that a later interceptor did not send because of such errors; `nil` if it
+    /// must not be used.
     private func staleResponse(
         _ stored: CachedResponse, insteadOf result: Result<Response, any Error>, at now: Date
     ) throws -> Response? {
         switch result {
         case .success(let response): guard [500, 502, 503, 504].contains(response.status) else { return nil }
+        case .failure(let error as WebServiceError):
+            guard WebServiceError.Code.refusals.contains(error.code) else { return nil }
         case .failure(let error):
             guard let error = error as? URLError, RetryPolicy.defaultErrorCodes.contains(error.code) else { return nil }
         }
@@ -123,10 +127,11 @@ extension CacheExchange {
     private func store(_ response: Response, _ flight: CacheFlight, requestTime: Date, responseTime: Date) {
         guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
         do throws(CacheRefusal) {
-            let storable = try CachedResponse(
+            var storable = try CachedResponse(
                 response, to: selecting, account: account, requestTime: requestTime, responseTime: responseTime)
             try checkSentFields(storable.selection)
-            update(flight) { [selecting] in $0.insert(storable, for: selecting) }
+            storable.origin = Origin(url)
+            update(flight) { [selecting, storable] in $0.insert(storable, for: selecting) }
         } catch {
             next.record(.cache, "not stored: \(error.reason)")
             let isNew =
@@ -181,7 +186,7 @@ extension CacheExchange {
         guard !flight.isOvertaken else {
             return next.record(.cache, "not stored: the stored responses were removed while the request was in flight")
         }
-        guard cache.update(key, of: Origin(url), flight, at: clock.date, change) else {
+        guard cache.update(key, flight, at: clock.date, change) else {
             return next.record(.cache, "not stored: too many changes are pending in the storage")
         }
     }
@@ -190,9 +195,14 @@ extension CacheExchange {
 extension CachedResponse {
     /// Returns the stored response updated by a 304 or by the response to a HEAD request, or `nil`
     /// if that response describes another representation (RFC 9111, sections 4.3.4 and 4.3.5).
+    ///
+    /// `If-None-Match` compares weakly (RFC 9110, section 13.1.2), but a strong entity tag must not
+    /// update a response with a weak one: such a 304 confirms the response, which is returned
+    /// unchanged.
     fileprivate func validated(by response: Response, _ requestTime: Date, _ responseTime: Date) -> CachedResponse? {
         guard response.redirects.isEmpty, response.status == 304 ? isSuccess : status == 200 else { return nil }
         if contradicts(response) { return nil }
+        if isOnlyConfirmed(by: response) { return self }
         if eTag == nil || response.header(.eTag) == nil, let old = lastModified,
             let new = response.header("Last-Modified"), old != new
         {
@@ -207,9 +217,15 @@ extension CachedResponse {
         return freshened(by: response, requestTime: requestTime, responseTime: responseTime)
     }
 
-    /// Returns whether a response has an entity tag other than that of the stored response.
+    /// Returns whether a 304 must not update the fields of the stored response.
+    fileprivate func isOnlyConfirmed(by response: Response) -> Bool {
+        guard response.status == 304, let old = eTag, let new = response.header(.eTag) else { return false }
+        return !EntityTag.describes(new, old)
+    }
+
+    /// Returns whether a response has an entity tag that does not match the stored one weakly.
     fileprivate func contradicts(_ response: Response) -> Bool {
         guard let old = eTag, let new = response.header(.eTag) else { return false }
-        return !EntityTag.describes(new, old)
+        return !EntityTag.isValid(new) || !EntityTag.matchesWeakly(new, old)
     }
 }

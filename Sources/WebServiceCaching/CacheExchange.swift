@@ -119,7 +119,7 @@ struct CacheExchange: Sendable {
     }
 
     private func stored() async throws -> CachedResponse? {
-        let found = try await cache.response(for: key, matching: selecting, of: Origin(url), next.clock)
+        let found = try await cache.response(for: key, matching: selecting, next.clock)
         guard let (stored, isInvalidated) = found, !stored.isRedirect(for: request) else { return nil }
         guard isInvalidated else { return stored }
         next.record(.cache, "a group of the stored response was invalidated")

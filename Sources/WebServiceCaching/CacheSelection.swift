@@ -12,6 +12,8 @@ struct CacheSelection: Sendable, Hashable {
     let salt: Data
     /// The HMAC-SHA256 of the names and values of the compared fields.
     let fingerprint: Data
+    /// Whether the responses are those to QUERY requests with one content.
+    let isOfQuery: Bool
 
     enum Scope: UInt64, Sendable {
         /// No further fields: the account separates the requests.
@@ -25,11 +27,12 @@ struct CacheSelection: Sendable, Hashable {
     static let saltLength = 16
     static let fingerprintLength = 32
 
-    init(names: [String], scope: Scope, salt: Data, fingerprint: Data) {
+    init(names: [String], scope: Scope, salt: Data, fingerprint: Data, isOfQuery: Bool) {
         self.names = names
         self.scope = scope
         self.salt = salt
         self.fingerprint = fingerprint
+        self.isOfQuery = isOfQuery
     }
 
     /// - Parameter request: The request with the fields that are sent, including cookies.
@@ -44,6 +47,7 @@ struct CacheSelection: Sendable, Hashable {
         var generator = SystemRandomNumberGenerator()
         salt = Data((0..<Self.saltLength).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
         fingerprint = Self.fingerprint(of: request, names, scope, salt: salt)
+        isOfQuery = request.options[QueryContent.self] != nil
     }
 
     /// Returns whether a response with this selection may be used for a request (RFC 9111, section

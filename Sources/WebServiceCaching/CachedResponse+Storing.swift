@@ -14,11 +14,11 @@ extension CachedResponse {
     ) throws(CacheRefusal) {
         let headers = response.headers
         let status = response.status
-        // A response after a redirect belongs to another URL. Neither 206 nor 304 contains the
-        // complete representation.
+        // A response after a redirect belongs to another URL.
         guard response.isHTTP else { throw CacheRefusal("the response is not an HTTP response") }
+        guard response.bodyFailure == nil else { throw CacheRefusal("the body is incomplete") }
         guard response.redirects.isEmpty else { throw CacheRefusal("the response came after a redirect") }
-        guard (200...999).contains(status), status != 206, status != 304 else { throw CacheRefusal("status \(status)") }
+        guard Self.isStorable(status) else { throw CacheRefusal("status \(status)") }
         guard headers.allSatisfy(Self.canBeWritten) else { throw CacheRefusal("a header field is malformed") }
         let selection = try Self.selection(status, headers, to: request, account: account)
         self.init(

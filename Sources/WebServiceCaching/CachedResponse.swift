@@ -16,6 +16,8 @@ struct CachedResponse: Sendable {
     /// The date at which the response was received.
     var responseTime: Date
     var selection: CacheSelection
+    /// The origin of the request; several origins may share a key (`urlKey`).
+    var origin: Origin?
 
     /// A Boolean value that indicates whether conditions apply, both those from its validators and
     /// the request's own (RFC 9110, sections 13.2.1 and 15.4.5).
@@ -54,6 +56,11 @@ struct CachedResponse: Sendable {
         return min(max(0, date.timeIntervalSince(modified)) / 10, Self.longestGuess)
     }
 
+    /// Returns whether the response is to be used rather than another one for the same request (RFC
+    /// 9111, section 4): its date is later, and it was not requested earlier, because a server may
+    /// set its clock back.
+    func isNewer(than other: CachedResponse) -> Bool { date > other.date && requestTime >= other.requestTime }
+
     /// The `Date` of the response. Defaults to the date at which it was received.
     private var date: Date { headers["Date"].flatMap { HTTPDate.parse($0, now: responseTime) } ?? responseTime }
 
@@ -65,6 +72,19 @@ struct CachedResponse: Sendable {
 
     /// The status codes that are heuristically cacheable (RFC 9110, section 15.1), without 206.
     static let heuristicStatuses: Set<Int> = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
+
+    /// Returns whether a response with a status may be stored.
+    ///
+    /// Neither 206 nor 304 contains the complete representation. Errors that another attempt, other
+    /// credentials or time can resolve are not stored, so that a retry or a refreshed token reaches
+    /// the server, and a stored representation is retained for `stale-if-error`. For 428, 429, 431
+    /// and 511, RFC 6585 requires this.
+    static func isStorable(_ status: Int) -> Bool {
+        switch status {
+        case 206, 304, 401, 403, 407, 408, 421, 425, 428, 429, 431, 500, 502...511: false
+        default: status >= 200
+        }
+    }
 
     /// The longest heuristic freshness lifetime: one week.
     static let longestGuess: TimeInterval = 7 * 86_400

@@ -3,7 +3,8 @@ import WebServiceCore
 
 /// The responses stored for one URL and one account, one per selection.
 struct CachedVariants: Sendable {
-    /// The maximum number of responses. When it is exceeded, those stored first are removed.
+    /// The maximum number of responses to GET, and that of responses to QUERY. When it is exceeded,
+    /// those stored first are removed.
     static let maximumCount = 8
 
     /// The responses in the order in which they were stored.
@@ -18,14 +19,18 @@ struct CachedVariants: Sendable {
         responses.last { $0.selection.matches(request) }
     }
 
-    /// Inserts a response in place of those that match the same request.
+    /// Inserts a response in place of those that match the same request, unless one of these is
+    /// newer.
     mutating func insert(_ response: CachedResponse, for request: Request) {
+        if let stored = match(request), stored.isNewer(than: response) { return }
         remove(for: request)
         responses.append(response)
         changes.insertions += 1
-        guard responses.count > Self.maximumCount else { return }
-        changes.evictions += responses.count - Self.maximumCount
-        responses.removeFirst(responses.count - Self.maximumCount)
+        let isOfQuery = response.selection.isOfQuery
+        let alike = responses.indices.filter { responses[$0].selection.isOfQuery == isOfQuery }
+        guard alike.count > Self.maximumCount else { return }
+        changes.evictions += alike.count - Self.maximumCount
+        remove(at: Set(alike.prefix(alike.count - Self.maximumCount)))
     }
 
     /// Removes the responses with certain positions.
@@ -42,7 +47,7 @@ struct CachedVariants: Sendable {
 /// The serialized form: a signature, the key, the responses, and a checksum (XXH64) of all
 /// preceding bytes. Numbers are little-endian; strings and bytes are preceded by their length.
 extension CachedVariants {
-    private static let mark = Array("WSC2".utf8)
+    private static let mark = Array("WSC3".utf8)
 
     func data(for key: StorageKey) -> Data {
         var writer = EntryWriter()
@@ -56,6 +61,8 @@ extension CachedVariants {
             writer.append(response.selection.scope.rawValue)
             writer.append(response.selection.salt)
             writer.append(response.selection.fingerprint)
+            writer.append(response.selection.isOfQuery ? 1 : 0)
+            writer.append((response.origin?.description ?? "").utf8)
             writer.append(UInt64(response.selection.names.count))
             for name in response.selection.names { writer.append(name.utf8) }
             writer.append(UInt64(response.headers.fields.count))
@@ -77,7 +84,7 @@ extension CachedVariants {
         var end = EntryReader(rest: data.suffix(8))
         guard data.starts(with: Self.mark), content.withUnsafeBytes({ XXHash64.hash($0) }) == end.number(),
             reader.bytes()?.elementsEqual(key.bytes) == true,
-            let count = reader.number(), count <= UInt64(Self.maximumCount)
+            let count = reader.number(), count <= UInt64(2 * Self.maximumCount)
         else { return nil }
         for _ in 0..<count {
             guard let response = reader.response() else { return nil }
@@ -136,7 +143,8 @@ struct EntryReader {
             let responseTime = date(),
             let scope = number().flatMap(CacheSelection.Scope.init),
             let salt = bytes(count: CacheSelection.saltLength),
-            let fingerprint = bytes(count: CacheSelection.fingerprintLength), let names = list({ $0.text() }),
+            let fingerprint = bytes(count: CacheSelection.fingerprintLength),
+            let isOfQuery = number(), let origin = text(), let names = list({ $0.text() }),
             let fields = list({ reader in reader.text().flatMap { name in reader.text().map { (name, $0) } } }),
             let body = bytes()
         else { return nil }
@@ -144,7 +152,9 @@ struct EntryReader {
             status: Int(status), headers: Headers(fields), body: body.subdata(in: body.startIndex..<body.endIndex),
             requestTime: requestTime,
             responseTime: responseTime,
-            selection: CacheSelection(names: names, scope: scope, salt: salt, fingerprint: fingerprint))
+            selection: CacheSelection(
+                names: names, scope: scope, salt: salt, fingerprint: fingerprint, isOfQuery: isOfQuery == 1),
+            origin: Origin(origin))
     }
 
     mutating func list<Element>(_ element: (inout EntryReader) -> Element?) -> [Element]? {

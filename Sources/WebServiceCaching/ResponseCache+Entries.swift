@@ -93,7 +93,7 @@ extension ResponseCache {
         var valid: [CachedResponse] = []
         for response in stored?.data.flatMap({ CachedVariants($0, for: key) })?.responses ?? [] {
             let isInvalid = try await listClock.storageValue { [self] in
-                try await self.isInvalidated(response, of: Origin(url), key.account, after: order)
+                try await self.isInvalidated(response, key.account, after: order)
             }
             if !isInvalid { valid.append(response) }
         }

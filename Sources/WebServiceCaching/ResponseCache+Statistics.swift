@@ -16,7 +16,8 @@ extension ResponseCache {
         /// The number of responses that were stored, including those that were updated by a
         /// validation.
         public internal(set) var stores = 0
-        /// The number of responses that were removed because there were more than 8 for one URL.
+        /// The number of responses that were removed because there were more than 8 for one URL
+        /// and method.
         ///
         /// Responses that the storage removes to meet its limits are not included.
         public internal(set) var evictions = 0

@@ -10,7 +10,7 @@ extension ResponseCache {
     ///
     /// - Throws: `CancellationError`.
     func response(
-        for key: StorageKey, matching request: Request, of origin: Origin?, _ clock: TaskClock
+        for key: StorageKey, matching request: Request, _ clock: TaskClock
     ) async throws -> (stored: CachedResponse, isInvalidated: Bool)? {
         do {
             return try await clock.storageValue { [self] in
@@ -18,7 +18,7 @@ extension ResponseCache {
                 guard let variants = try await storage.entry(for: key)?.data.flatMap({ CachedVariants($0, for: key) }),
                     let stored = variants.match(request)
                 else { return nil }
-                return (stored, try await isInvalidated(stored, of: origin, key.account, after: order))
+                return (stored, try await isInvalidated(stored, key.account, after: order))
             }
         } catch {
             try Task.checkCancellation()
@@ -29,19 +29,19 @@ extension ResponseCache {
 
     /// Returns whether one of the groups of a stored response was invalidated.
     func isInvalidated(
-        _ stored: CachedResponse, of origin: Origin?, _ account: String?, after order: StorageOrder?
+        _ stored: CachedResponse, _ account: String?, after order: StorageOrder?
     ) async throws -> Bool {
         try await isInvalidated(
-            stored.groups, of: origin, [account], requestTime: stored.requestTime, in: storage, after: order)
+            stored.groups, of: stored.origin, [account], requestTime: stored.requestTime, in: storage, after: order)
     }
 
     /// Removes the responses with an invalidated group. Stored again, they could outlast the entry
     /// that invalidates them.
-    private func removeInvalidated(from variants: inout CachedVariants, of origin: Origin?, _ key: StorageKey) async {
+    private func removeInvalidated(from variants: inout CachedVariants, _ key: StorageKey) async {
         var positions: Set<Int> = []
         for (position, response) in variants.responses.enumerated() {
             do {
-                let isInvalid = try await isInvalidated(response, of: origin, key.account, after: nil)
+                let isInvalid = try await isInvalidated(response, key.account, after: nil)
                 if isInvalid { positions.insert(position) }
             } catch {
                 report(.read, key, error)
@@ -67,7 +67,7 @@ extension ResponseCache {
     ///
     /// - Returns: Whether the change will be made.
     func update(
-        _ key: StorageKey, of origin: Origin?, _ flight: CacheFlight, at date: Date,
+        _ key: StorageKey, _ flight: CacheFlight, at date: Date,
         _ change: @escaping @Sendable (inout CachedVariants) -> Void
     ) -> Bool {
         queue(.store, key) { [self] in
@@ -75,14 +75,14 @@ extension ResponseCache {
             let old = await read(key)
             var variants = old ?? CachedVariants()
             change(&variants)
-            await removeInvalidated(from: &variants, of: origin, key)
+            await removeInvalidated(from: &variants, key)
             if variants.responses.isEmpty { return old?.responses.isEmpty == true ? () : await erase(key) }
             do {
                 try await storage.store(StorageEntry(.value(variants.data(for: key)), date: date), for: key)
                 count(variants.changes)
                 // An invalidation may have been stored in the meantime.
                 let stored = variants.responses.count
-                await removeInvalidated(from: &variants, of: origin, key)
+                await removeInvalidated(from: &variants, key)
                 if variants.responses.count < stored { await erase(key) }
             } catch {
                 report(.store, key, error)

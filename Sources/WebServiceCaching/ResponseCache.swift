@@ -22,19 +22,23 @@ import FoundationNetworking
 ///   `Request.Options.cachePolicy` control the cache. `stale-while-revalidate` and
 ///   `stale-if-error` are supported; `must-revalidate` and `no-cache` take precedence over them.
 ///   `s-maxage` and `proxy-revalidate` are ignored, because they apply only to shared caches.
-/// - Every response to GET or QUERY that may be stored is stored unless it followed a redirect.
-///   This includes responses without explicit freshness, for the policies that accept any age. A
-///   206 is never stored. A request with `Range`, `If-Match`, `If-Unmodified-Since` or `If-Range`
+/// - Every response to GET or QUERY that may be stored is stored unless it followed a redirect or a
+///   newer response is stored. This includes responses without explicit freshness, for the policies
+///   that accept any age. A 206 is never stored, and neither are errors that another attempt, other
+///   credentials or time can resolve: 401, 403, 407, 408, 421, 425, 428, 429, 431, and 500 to 511
+///   except 501. A request with `Range`, `If-Match`, `If-Unmodified-Since` or `If-Range`
 ///   bypasses the cache. A request with its own `If-None-Match` or `If-Modified-Since` is served
 ///   from a fresh stored response, with 304 if the condition requires it; otherwise it is sent to
 ///   the server.
-/// - `Vary` selects among up to 8 responses for one URL, and so does the body of a QUERY request
-///   (RFC 10008). A QUERY request whose body is not in memory bypasses the cache. An absent field
-///   matches requests without it (RFC 9111, section 4.1). `Vary: *` and a malformed `Vary` prevent
-///   storing. The values of the request fields are stored only as an HMAC-SHA256, keyed with a
-///   random salt per response.
-/// - A 304 with an entity tag other than the stored one removes the stored response, and the
-///   request is sent again without a condition. If that request also receives a 304, it fails with
+/// - `Vary` selects among up to 8 responses to GET for one URL, and the body of a QUERY request
+///   among up to 8 responses to QUERY (RFC 10008). A QUERY request whose body is not in memory
+///   bypasses the cache. An absent field matches requests without it (RFC 9111, section 4.1).
+///   `Vary: *` and a malformed `Vary` prevent storing. The values of the request fields are stored
+///   only as an HMAC-SHA256, keyed with a random salt per response.
+/// - Entity tags are compared weakly (`W/"1"` matches `"1"`). A 304 with a strong tag confirms a
+///   response with a weak one, but does not update its fields and its age (RFC 9111, section
+///   4.3.4). A 304 with any other entity tag removes the stored response, and the request is sent
+///   again without a condition. If that request also receives a 304, it fails with
 ///   `URLError.badServerResponse`.
 /// - A successful request with an unsafe method removes the stored responses for its URL, and for
 ///   `Location` and `Content-Location` in the same origin. The response to a GET that is in flight

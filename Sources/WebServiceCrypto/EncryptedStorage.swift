@@ -10,7 +10,8 @@ public import WebServiceCore
 /// ```
 /// The key of an entry (identifier, account and classification), its date and the kind of its
 /// content are authenticated but not encrypted. An entry that was changed, truncated, or moved to
-/// another key or account is therefore refused.
+/// another key or account is therefore refused, and so is one that was copied from a storage with
+/// another name.
 ///
 /// Entries that another key encrypted or that are not encrypted are refused as well. An entry that
 /// is refused counts as absent, and the observer is notified. The entry remains in the other
@@ -20,6 +21,7 @@ public import WebServiceCore
 /// thread of the caller.
 public struct EncryptedStorage: ResponseStorage {
     private let storage: any ResponseStorage
+    private let name: String
     private let cipher: any StorageCipher
     private let observer: (@Sendable (_ failure: StorageEntry.Failure) -> Void)?
 
@@ -27,15 +29,19 @@ public struct EncryptedStorage: ResponseStorage {
     ///
     /// - Parameters:
     ///   - storage: The storage of the encrypted entries.
+    ///   - name: The name of the storage, which is authenticated with each entry and not stored: an
+    ///     entry from a storage with another name, or with none, is refused. Use a different name
+    ///     for each storage with the same key, such as the name of the user. Defaults to an empty
+    ///     string: every storage without a name accepts the entry.
     ///   - cipher: The cipher.
     ///   - refusalObserver: Receives a failure for each read of an entry that is refused, on any
     ///     thread. Its error is that of the cipher, or has the code `WebServiceError.Code.storage`
     ///     if the entry is not encrypted. Defaults to `nil`.
     public init(
-        _ storage: any ResponseStorage, cipher: any StorageCipher,
+        _ storage: any ResponseStorage, name: String = "", cipher: any StorageCipher,
         refusalObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)? = nil
     ) {
-        (self.storage, self.cipher, observer) = (storage, cipher, refusalObserver)
+        (self.storage, self.name, self.cipher, observer) = (storage, name, cipher, refusalObserver)
     }
 
     /// The classifications of the other storage.
@@ -54,8 +60,9 @@ public struct EncryptedStorage: ResponseStorage {
         guard let entry = try await storage.entry(for: key) else { return nil }
         do {
             guard let data = entry.data, let header = EncryptionHeader(data) else { throw Self.notEncrypted }
+            guard header.isNamed != name.isEmpty else { throw Self.otherName }
             let opened = try cipher.open(
-                data.dropFirst(EncryptionHeader.count), authenticating: header.bytes + key.bytes)
+                data.dropFirst(EncryptionHeader.count), authenticating: header.bytes + binding + key.bytes)
             return header.entry(opened)
         } catch {
             observer?(StorageEntry.Failure(operation: .read, key: key, storage: self, error: error))
@@ -68,6 +75,17 @@ public struct EncryptedStorage: ResponseStorage {
         "a stored entry is not encrypted, or was encrypted by a newer version of this library, and counts as absent; "
             + "remove the entries that were stored before the storage was encrypted")
 
+    private static let otherName = WebServiceError(
+        .storage,
+        "a stored entry was encrypted by a storage with another name, and counts as absent; use the same name, or "
+            + "remove the entries that were stored before the storage had a name")
+
+    /// The name, after its length; empty without a name.
+    private var binding: Data {
+        guard !name.isEmpty else { return Data() }
+        return withUnsafeBytes(of: UInt64(name.utf8.count).littleEndian) { Data($0) } + Data(name.utf8)
+    }
+
     /// Stores an entry, encrypted.
     ///
     /// - Throws: `WebServiceError.Code.storage` for a value without a byte representation; any
@@ -77,9 +95,9 @@ public struct EncryptedStorage: ResponseStorage {
             throw WebServiceError(
                 .storage, "an encrypted storage stores only bytes; use a MemoryStorage for other values")
         }
-        let header = EncryptionHeader(entry).bytes
+        let header = EncryptionHeader(entry, isNamed: !name.isEmpty).bytes
         var sealed = entry
-        sealed.content = .unlabelled(header + (try cipher.seal(data, authenticating: header + key.bytes)))
+        sealed.content = .unlabelled(header + (try cipher.seal(data, authenticating: header + binding + key.bytes)))
         try await storage.store(sealed, for: key)
     }
 
@@ -109,17 +127,19 @@ extension EncryptedStorage: ErasableStorage {
 }
 
 /// The first bytes of the data of an encrypted entry: signature, version, form of the content,
-/// whether the date is known, a zero byte, and the date in seconds since 1970 as the bits of a
-/// little-endian `Double`.
+/// whether the date is known, whether the storage has a name, and the date in seconds since 1970 as
+/// the bits of a little-endian `Double`.
 struct EncryptionHeader {
     static let count = 16
     private static let start = Data("WSEc".utf8) + [1]
 
     let bytes: Data
+    let isNamed: Bool
     private let form: UInt8
     private let date: Date?
 
-    init(_ entry: StorageEntry) {
+    init(_ entry: StorageEntry, isNamed: Bool) {
+        self.isNamed = isNamed
         form =
             switch entry.content {
             case .raw: 0
@@ -128,7 +148,7 @@ struct EncryptionHeader {
             }
         date = entry.date
         let bits = (date?.timeIntervalSince1970 ?? 0).bitPattern.littleEndian
-        bytes = Self.start + [form, date == nil ? 0 : 1, 0] + withUnsafeBytes(of: bits) { Data($0) }
+        bytes = Self.start + [form, date == nil ? 0 : 1, isNamed ? 1 : 0] + withUnsafeBytes(of: bits) { Data($0) }
     }
 
     /// - Parameter data: The data of an entry, which begins with a header.
@@ -139,6 +159,7 @@ struct EncryptionHeader {
         bytes = Data(head)
         let flags = head.dropFirst(5)
         form = flags.first ?? 2
+        isNamed = flags.dropFirst(2).first == 1
         let bits = head.dropFirst(8).reversed().reduce(0 as UInt64) { $0 << 8 | UInt64($1) }
         date = flags.dropFirst().first == 0 ? nil : Date(timeIntervalSince1970: Double(bitPattern: bits))
     }

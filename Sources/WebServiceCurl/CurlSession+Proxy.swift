@@ -6,9 +6,11 @@ extension CurlSession {
     public enum Proxy: Sendable {
         /// The proxy specified by the environment.
         ///
-        /// libcurl evaluates `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`. It reads them
-        /// for each request, so a value that is not the URL of a proxy fails the request with the
-        /// error text of libcurl.
+        /// libcurl evaluates `http_proxy`, and `https_proxy`, `all_proxy` and `no_proxy` in lower
+        /// or upper case. If none of them specifies a proxy when the session is created, the
+        /// session connects directly, even if one is set later. Otherwise, libcurl reads the
+        /// variables for each request. If the value is not the URL of a proxy, the request fails
+        /// with the error message of libcurl.
         case environment
         /// A direct connection, regardless of the environment.
         case none

@@ -1,4 +1,5 @@
 public import Foundation
+import Synchronization
 public import WebServiceCore
 
 #if canImport(FoundationNetworking)
@@ -39,7 +40,9 @@ import FoundationNetworking
 ///   detected if libcurl uses OpenSSL.
 /// - Threads: one per loop (``Configuration/loops``), regardless of the number of requests. libcurl
 ///   looks up names on additional threads, which end with the lookup. Handlers of a service and
-///   completions of `dataTask(request:completion:)` do not run on a loop's thread.
+///   completions of `dataTask(request:completion:)` do not run on a loop's thread. If a loop has
+///   nothing in flight and an idle connection to the host, `resume()` sends the request on the
+///   calling thread, without blocking: see <doc:ConfiguringTheTransport#The-duration-of-resume>.
 /// - Lifetime: a resumed task retains the session until it completes. Deallocating a session ends
 ///   its threads and closes its connections.
 ///
@@ -51,7 +54,7 @@ public final class CurlSession: UploadingSession {
 
     private let rules: HostRules
     private let loops: [CurlLoop]
-    private let turn = Mutex(0)
+    private let turn = Lock(0)
 
     /// Creates a session and starts its threads.
     ///
@@ -110,6 +113,13 @@ public final class CurlSession: UploadingSession {
     /// The method may be called repeatedly; a later call with ``Closing/cancelling`` cancels the
     /// remaining requests. Tasks that are resumed after the first call fail with
     /// `WebServiceError.Code.sessionClosed`.
+    ///
+    /// With ``Closing/finishing``, an exchange that waits for a retry, a refresh or a network sends
+    /// no further request. It ends with its last response or error. A redirect that arrives after
+    /// the call is not followed, and a download or an upload is not continued: they fail with
+    /// `WebServiceError.Code.sessionClosed`.
+    ///
+    /// On an ``executor``, of this session or another one, the method does not wait.
     public func close(_ closing: Closing = .finishing) {
         for loop in loops { loop.end(closing) }
         for loop in loops { loop.join() }
@@ -139,6 +149,7 @@ public final class CurlSession: UploadingSession {
 
     func nextLoop() -> CurlLoop {
         guard loops.count > 1 else { return loops[0] }
+        if let loop = loops.first(where: \.isCurrent) { return loop }
         let index = turn.withLock { turn in
             turn = (turn + 1) % loops.count
             return turn

@@ -44,7 +44,8 @@ extension Request {
             return CurlDescription.command(for: try request.encode(), self, redaction)
         } catch {
             // Quoted, because some shells do not recognize comments in interactive mode.
-            return "# \(CurlDescription.quoted("\(error.code): \(error.message)".escapingControls))"
+            let text = "\(error.code): \(error.message)"
+            return "# \(CurlDescription.quoted((redaction?.text(text) ?? text).escapingControls))"
         }
     }
 }
@@ -87,11 +88,20 @@ private enum CurlDescription {
                 pipe = "\(output(body)) | "
                 add("data-binary", "@-")
             }
-        } else if !encoded.method.forbidsBody {
+        } else if hasEmptyBody(encoded) {
             add("header", "Content-Length: 0")
         }
         add("url", visible(redaction?.url(encoded.url) ?? encoded.url))
         return pipe + command
+    }
+
+    /// Returns whether the length of a body without bytes is sent: methods that define a meaning
+    /// for content require it (RFC 9110, section 8.6).
+    private static func hasEmptyBody(_ encoded: EncodedRequest) -> Bool {
+        switch encoded.method {
+        case .POST, .PUT, .PATCH: true
+        default: !encoded.method.forbidsBody && encoded.body != nil
+        }
     }
 
     /// Returns the body to show; `nil` if it is empty.

@@ -88,7 +88,7 @@ public struct ExchangeLogger: Observer {
             }
         case .recorded(let entry):
             write(event, entry.kind == .failure ? .error : .debug) {
-                let detail = entry.detail.isEmpty ? "" : ": \(entry.detail)"
+                let detail = entry.detail.isEmpty ? "" : ": \(redaction.text(entry.detail))"
                 return ["\(entry.kind)\(entry.related.map { " #\($0)" } ?? "")\(detail), \(time(event))"]
             }
         case .ended(let summary):
@@ -145,7 +145,7 @@ public struct ExchangeLogger: Observer {
     }
 
     /// Returns the name of an exchange, whose path can contain a token.
-    private func name(_ exchange: ObservedExchange) -> String { redaction.value(ofHeader: "", exchange.name) }
+    private func name(_ exchange: ObservedExchange) -> String { redaction.text(exchange.name) }
 
     private func address(_ url: URL?) -> String {
         url.map { " \(redaction.url($0.absoluteString))" } ?? ""
@@ -158,7 +158,7 @@ public struct ExchangeLogger: Observer {
     /// Returns a description of an error without values that may be secret: the code and message of
     /// a `WebServiceError`, the name of an enum case without a payload, or else the type and code.
     private func describe(_ error: any Error) -> String {
-        if let error = error as? WebServiceError { return "\(error.code): \(error.message)" }
+        if let error = error as? WebServiceError { return "\(error.code): \(redaction.text(error.message))" }
         let mirror = Mirror(reflecting: error)
         if mirror.displayStyle == .enum, mirror.children.isEmpty { return "\(type(of: error)).\(error)" }
         return "\(type(of: error)) \((error as NSError).code)"

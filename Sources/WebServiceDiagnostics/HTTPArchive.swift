@@ -84,13 +84,14 @@ package struct HTTPArchive: Sendable {
         if messages != nil, let url = request["url"] as? String, url.hasPrefix("http") {
             request["url"] = "ws" + url.dropFirst("http".count)
         }
+        let timings = Self.timings(attempt.transport, milliseconds)
         var entry: [String: Any] = [
             "startedDateTime": date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)),
-            "time": milliseconds,
+            "time": Self.sum(timings),
             "request": request,
             "response": response(attempt, bodies.response),
             "cache": [String: Any](),
-            "timings": Self.timings(attempt.transport, milliseconds),
+            "timings": timings,
         ]
         if let address = attempt.transport?.remoteAddress { entry["serverIPAddress"] = address }
         if !attempt.failure.isEmpty { entry["comment"] = attempt.failure }
@@ -106,19 +107,30 @@ package struct HTTPArchive: Sendable {
 
     /// Returns the phases if the session measured them; otherwise, the whole duration is reported
     /// as waiting. The value -1 indicates a phase that did not take place.
+    ///
+    /// The rest of the duration, in which the session had not begun the request, is `blocked`.
     private static func timings(_ transport: TransportMetrics?, _ milliseconds: Double) -> [String: Double] {
         guard let transport, let firstByte = transport.firstByte else {
             return ["send": 0, "wait": milliseconds, "receive": 0]
         }
         let lookup = transport.nameLookup ?? .zero
-        let connection = lookup + (transport.connect ?? .zero) + (transport.secureConnect ?? .zero)
+        let handshakes = (transport.connect ?? .zero) + (transport.secureConnect ?? .zero)
+        let isConnected = transport.connect != nil || transport.secureConnect != nil
         let phase = { (duration: Duration?) in duration.map { $0.inSeconds * 1000 } ?? -1 }
-        return [
-            "blocked": -1, "dns": phase(transport.nameLookup),
-            "connect": phase(transport.connect.map { _ in connection - lookup }),
-            "ssl": phase(transport.secureConnect), "send": 0, "wait": phase(max(.zero, firstByte - connection)),
+        var timings = [
+            "dns": phase(transport.nameLookup), "connect": phase(isConnected ? handshakes : nil),
+            "ssl": phase(transport.secureConnect), "send": 0,
+            "wait": phase(max(.zero, firstByte - lookup - handshakes)),
             "receive": phase(max(.zero, transport.total - firstByte)),
         ]
+        let rest = milliseconds - sum(timings)
+        timings["blocked"] = rest > 0 ? rest : -1
+        return timings
+    }
+
+    /// Returns the duration of all phases. That of TLS is included in the one of the connection.
+    private static func sum(_ timings: [String: Double]) -> Double {
+        ["blocked", "dns", "connect", "send", "wait", "receive"].reduce(0) { $0 + max(0, timings[$1] ?? 0) }
     }
 
     /// Returns a message in the format of Chromium's developer tools. The size of a truncated
@@ -136,6 +148,10 @@ package struct HTTPArchive: Sendable {
 
     /// Returns the protocol that the session reports; an empty string if it reports none.
     private static func version(_ attempt: ExchangeLog.Attempt) -> String { attempt.transport?.networkProtocol ?? "" }
+
+    private func shown(_ contentType: String?) -> String {
+        contentType.map { redaction.value(ofHeader: "Content-Type", $0) } ?? ""
+    }
 
     private func request(_ attempt: ExchangeLog.Attempt, _ body: Data?, _ size: Int64?) -> [String: Any] {
         let request = attempt.request
@@ -160,14 +176,14 @@ package struct HTTPArchive: Sendable {
         if let text = body.flatMap({
             redaction.body($0, contentType: type, contentEncoding: headers["Content-Encoding"])
         }) {
-            object["postData"] = ["mimeType": type ?? "", "text": text]
+            object["postData"] = ["mimeType": shown(type), "text": text]
         }
         return object
     }
 
     private func response(_ attempt: ExchangeLog.Attempt, _ body: Data?) -> [String: Any] {
         let headers = attempt.head?.headers ?? [:]
-        var content: [String: Any] = ["size": attempt.bodySize, "mimeType": headers[.contentType] ?? ""]
+        var content: [String: Any] = ["size": attempt.bodySize, "mimeType": shown(headers[.contentType])]
         content["text"] = body.flatMap {
             redaction.body($0, contentType: headers[.contentType], contentEncoding: headers["Content-Encoding"])
         }

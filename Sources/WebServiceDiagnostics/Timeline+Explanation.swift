@@ -16,9 +16,9 @@ extension Timeline {
     /// The exchange ended with status 200.
     /// ```
     /// Equal timelines have equal explanations. The text contains no query, header field or body,
-    /// so it is safe to log.
+    /// and secrets in the paths of URLs are redacted, so it is safe to log.
     public func explain() -> String {
-        (events.map(\.explanation) + [ending]).joined(separator: "\n")
+        (events.map(\.explanation) + [ending]).map(Redaction.standard.text).joined(separator: "\n")
     }
 
     private var ending: String {

@@ -86,6 +86,12 @@ struct DownloadState: Sendable, Equatable, Codable {
             && (eTag == nil || headers[.eTag] == nil || headers[.eTag] == eTag)
     }
 
+    /// Returns whether a response has a validator of another version.
+    func isContradicted(by headers: Headers) -> Bool {
+        if let eTag, let other = headers[.eTag] { return other != eTag }
+        return lastModified != nil && ![nil, lastModified].contains(headers["Last-Modified"])
+    }
+
     private static func hash(_ bytes: some Sequence<UInt8>) -> String {
         SHA2.sha256.hash(Data(bytes)).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }

@@ -8,28 +8,29 @@ import FoundationNetworking
 /// The bodies of the responses, and the end.
 extension DownloadTransfer {
     /// Prepares the file for a whole representation.
+    ///
+    /// - Parameter total: The length of the file; `nil` if it is unknown.
     mutating func beginWholeFile(
-        _ response: StreamedResponse, _ plan: DownloadPlan, _ file: PartFile
+        _ head: DownloadPlan.Head, of total: Int64?, _ plan: DownloadPlan, _ file: PartFile
     ) throws {
         if plan.offset ?? 0 > 0 || length > 0 || needsWholeFile { restarts += 1 }
-        let isEncoded = DownloadPlan.isEncoded(response.headers)
-        let total = isEncoded ? nil : response.body.expectedLength
-        try begin(response.headers, total: total, isEncoded: isEncoded, file)
+        try begin(head.isTransformed ? [:] : head.headers, total: total, file)
         meter.begin(0, of: total)
     }
 
     /// Receives the first part of a file. If the file is long enough, several connections download
     /// the rest.
+    ///
+    /// - Parameter total: The length of the file; `nil` if it is unknown.
     mutating func receiveFirst(
-        _ range: ClosedRange<Int64>, of response: StreamedResponse, _ file: PartFile
+        _ range: ClosedRange<Int64>, of total: Int64?, in response: StreamedResponse, _ file: PartFile
     ) async throws -> Pass {
-        let total = response.headers["Content-Range"].flatMap(ContentRange.init)?.total
         if length > 0 { restarts += 1 }
-        try begin(response.headers, total: total, isEncoded: false, file)
+        try begin(response.headers, total: total, file)
         meter.begin(0, of: total)
         guard var state, state.validator != nil else {
             // Without a validator, other parts cannot be joined with this one.
-            guard range.upperBound + 1 == total else { return requestWholeFile() }
+            guard range.upperBound + 1 == total else { return requestWholeFile("the part has no strong validator") }
             connections = 1
             return try await receive(range, of: response, file)
         }
@@ -44,19 +45,20 @@ extension DownloadTransfer {
     }
 
     /// Prepares the file for a part of a representation.
-    mutating func beginPart(of response: StreamedResponse, _ file: PartFile) throws {
+    ///
+    /// - Parameter total: The length of the file; `nil` if it is unknown.
+    mutating func beginPart(of total: Int64?, _ file: PartFile) throws {
         if isFirstBody { resumedFrom = length }
-        let total = state?.total ?? response.headers["Content-Range"].flatMap(ContentRange.init)?.total
         state?.total = total
         if let total { try checkLength(total, file) }
         meter.begin(length, of: total)
     }
 
     /// Discards all bytes, and stores the state of the bytes that follow.
-    private mutating func begin(_ headers: Headers, total: Int64?, isEncoded: Bool, _ file: PartFile) throws {
+    private mutating func begin(_ headers: Headers, total: Int64?, _ file: PartFile) throws {
         try file.truncate(to: 0)
         (length, resumedFrom, needsWholeFile) = (0, 0, false)
-        var new = DownloadState(url: url, headers: isEncoded ? [:] : headers, total: total)
+        var new = DownloadState(url: url, headers: headers, total: total)
         if work.request.method != .GET { (new.eTag, new.lastModified) = (nil, nil) }
         if let total { try checkLength(total, file) }
         try file.store(new)
@@ -77,26 +79,27 @@ extension DownloadTransfer {
     mutating func receive(
         _ range: ClosedRange<Int64>?, of response: StreamedResponse, _ file: PartFile
     ) async throws -> Pass {
-        let start = range?.lowerBound ?? 0
+        let (start, retained) = (range?.lowerBound ?? 0, length)
+        let last = range?.upperBound ?? state?.total.map { $0 - 1 }
         var position = start
         var bytes = response.body.makeAsyncIterator()
         while let chunk = try await next(&bytes) {
             let known = Int(clamping: min(Int64(chunk.count), max(0, length - position)))
             if known > 0, try !chunk.prefix(known).withUnsafeBytes({ try file.contains($0, at: position) }) {
-                return requestWholeFile()
+                return requestWholeFile("the part differs from the existing bytes")
             }
             let new = chunk.dropFirst(known)
             position += Int64(chunk.count)
-            guard position - 1 <= range?.upperBound ?? .max else {
+            guard position - 1 <= last ?? .max else {
+                // The bytes before may belong to another file.
+                try file.truncate(to: retained)
+                length = retained
                 throw WebServiceError(.download, "the server sent more bytes than it announced")
             }
             try write(new, to: file)
             try await meter.add(new.count)
         }
-        guard position > range?.upperBound ?? -1 else {
-            throw Interruption(underlying: URLError(.networkConnectionLost))
-        }
-        if let total = state?.total, range == nil, position != total {
+        guard position > last ?? -1 else {
             throw Interruption(underlying: URLError(.networkConnectionLost))
         }
         return try receivedBody(of: response, start..<position, isWhole: range == nil, file)
@@ -122,11 +125,11 @@ extension DownloadTransfer {
         of response: StreamedResponse, _ range: Range<Int64>, isWhole: Bool, _ file: PartFile
     ) throws -> Pass {
         let trailers = response.body.trailers ?? [:]
-        if !DownloadPlan.isEncoded(response.headers) {
+        if !DownloadPlan.Head(response).isEncoded {
             if let digest = response.headers["Content-Digest"] ?? trailers["Content-Digest"] {
                 try verify(DigestField.digests(digest), range, file)
             }
-            if state?.digest == nil { state?.digest = trailers["Repr-Digest"] }
+            if state?.digest == nil { state?.digest = response.headers["Repr-Digest"] ?? trailers["Repr-Digest"] }
         }
         return isWhole || length == state?.total ? .complete(response.response) : .incomplete
     }
@@ -144,6 +147,11 @@ extension DownloadTransfer {
 
     func finish(_ response: Response) throws -> DownloadedFile {
         guard let file, let destination else { throw URLError(.unknown) }  // unreachable: a pass opened the file
+        guard try file.length() == length else {
+            try file.discard()
+            throw WebServiceError(
+                .download, "another program changed the partial file during the download; download the file again")
+        }
         if let checksum = options.checksum, let hash = checksum.hash {
             try verify([checksum.algorithm: hash], 0..<length, file)
         }

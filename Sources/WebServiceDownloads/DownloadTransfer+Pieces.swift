@@ -46,7 +46,7 @@ extension DownloadTransfer {
         }
         self.state = state
         guard case .complete = outcome, let last else {
-            return requestWholeFile()
+            return requestWholeFile("the server does not send the pieces of one version")
         }
         length = total
         return .complete(last)

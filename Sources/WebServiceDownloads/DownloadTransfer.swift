@@ -37,6 +37,11 @@ struct DownloadTransfer {
             throw WebServiceError(
                 .download, "the checksum must consist of \(2 * checksum.algorithm.length) hexadecimal digits")
         }
+        if let rate = options.bytesPerSecond, rate < 1 {
+            throw WebServiceError(
+                .download, "the rate limit must be at least 1 byte per second; pass nil for bytesPerSecond for no limit"
+            )
+        }
         let request = work.request
         guard request.method != .HEAD else {
             throw WebServiceError(.download, "the response to a HEAD request has no body to download; use GET")
@@ -100,8 +105,7 @@ struct DownloadTransfer {
                 if case .complete(let response) = try await pass() { return try finish(response) }
                 fruitless.add(received: meter.count, now: work.clock.now)
                 if fruitless.count >= FruitlessRequests.maximum, !needsWholeFile {
-                    work.record(.retry, "the parts are too short, so the whole file is requested")
-                    _ = requestWholeFile()
+                    _ = requestWholeFile("the parts are too short")
                 }
             } catch let interruption as Interruption {
                 let now = work.clock.now
@@ -117,7 +121,8 @@ struct DownloadTransfer {
 
     private mutating func pass() async throws -> Pass {
         if let state, let map = state.pieces, file != nil, !needsWholeFile,
-            map.isValid, !map.isComplete, map.total == state.total, isContinuable(state)
+            map.isValid, !map.isComplete, map.total == state.total, (map.end...map.total).contains(length),
+            isContinuable(state)
         {
             return try await receivePieces(of: state, map, first: nil)
         }
@@ -126,23 +131,27 @@ struct DownloadTransfer {
         defer { exchange.end() }
         let response = try await exchange.response()
         guard let file = try file ?? openSuggested(response) else { return .incomplete }
-        switch plan.step(status: response.status, headers: response.headers) {
-        case .append(let range) where plan.offset == 0:
-            return try await receiveFirst(range, of: response, file)
-        case .append(let range), .overlap(let range):
-            try beginPart(of: response, file)
+        let head = DownloadPlan.Head(response)
+        switch plan.step(for: head, known: known) {
+        case .part(let range, let total) where plan.offset == 0:
+            return try await receiveFirst(range, of: total, in: response, file)
+        case .part(let range, let total):
+            try beginPart(of: total, file)
             return try await receive(range, of: response, file)
-        case .wholeFile:
-            try beginWholeFile(response, plan, file)
-            return try await receive(nil, of: response, file)
+        case .wholeFile(let total):
+            try beginWholeFile(head, of: total, plan, file)
+            let pass = try await receive(nil, of: response, file)
+            return total == nil && plan.isRequestedLength(length) ? requestWholeFile(DownloadPlan.doubt) : pass
         case .complete:
             if isFirstBody { resumedFrom = length }
             meter.begin(length, of: length)
             return .complete(response.response)
         case .requestWholeFile(let reason):
-            work.record(.retry, "\(reason), so the whole file is requested")
-            return requestWholeFile()
+            return requestWholeFile(reason)
         case .fail(let reason):
+            throw WebServiceError(.download, reason, response: response.response)
+        case .contradiction(let reason):
+            try file.discard()
             throw WebServiceError(.download, reason, response: response.response)
         }
     }
@@ -151,7 +160,8 @@ struct DownloadTransfer {
     var isFirstBody: Bool { resumedFrom == 0 && restarts == 0 && meter.count == 0 }
 
     /// Causes the next request to be for the whole file, over one connection.
-    mutating func requestWholeFile() -> Pass {
+    mutating func requestWholeFile(_ reason: String) -> Pass {
+        work.record(.retry, "\(reason), so the whole file is requested")
         (needsWholeFile, connections) = (true, 1)
         return .incomplete
     }
@@ -159,6 +169,14 @@ struct DownloadTransfer {
     /// Returns whether the request may continue the partial file of a state.
     private func isContinuable(_ state: DownloadState) -> Bool {
         state.validator(for: DownloadState(url: url), ignoresQuery: options.ignoresQuery) != nil
+    }
+
+    /// The representation that an earlier response for the URL described; `nil` if there was none.
+    private var known: DownloadState? {
+        guard let state, state.isOfSameURL(DownloadState(url: url), ignoresQuery: options.ignoresQuery) else {
+            return nil
+        }
+        return state
     }
 
     private func plan() -> DownloadPlan {

@@ -43,12 +43,12 @@ struct PieceFetcher: Sendable {
             defer { exchange.end() }
             let response: StreamedResponse
             do { response = try await exchange.response() } catch { return end(piece, error) }
-            switch plan.step(status: response.status, headers: response.headers) {
-            case .append(let range): return try await receive(piece, range, response)
-            default:
-                let other = DownloadState(url: "", headers: response.headers)
-                return .refused(
-                    piece, isSameVersion: response.status == 200 && other.validator == state.validator)
+            switch plan.step(for: DownloadPlan.Head(response), known: state) {
+            case .part(let range, _): return try await receive(piece, range, response)
+            case .wholeFile:
+                let version = DownloadState(url: "", headers: response.headers).validator
+                return .refused(piece, isSameVersion: version == state.validator)
+            default: return .refused(piece, isSameVersion: false)
             }
         } catch {
             return .stopped(error)

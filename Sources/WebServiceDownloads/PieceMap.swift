@@ -45,6 +45,9 @@ struct PieceMap: Sendable, Equatable, Codable {
         if bits.indices.contains(index / 8) { bits[index / 8] |= 1 << (index % 8) }
     }
 
+    /// The end of the last complete piece.
+    var end: Int64 { (0..<count).last(where: isComplete).map { range($0).upperBound + 1 } ?? 0 }
+
     /// The number of bytes in complete pieces.
     var completeBytes: Int64 {
         (0..<count).reduce(0) { isComplete($1) ? $0 + Int64(range($1).count) : $0 }

@@ -9,9 +9,9 @@ struct RateLimit: Sendable {
     /// The instant at which the delays for all taken bytes end.
     private var paid: UInt64
 
-    /// - Parameter bytesPerSecond: The maximum rate. A value below 1 counts as 1.
+    /// - Parameter bytesPerSecond: The maximum rate. At least 1.
     init(bytesPerSecond: Int, now: UInt64) {
-        self.bytesPerSecond = max(1, bytesPerSecond)
+        self.bytesPerSecond = bytesPerSecond
         paid = now
     }
 

@@ -26,6 +26,11 @@ extension SessionTask {
     /// - The `RetryPolicy` of the service or the request also applies to errors that occur while
     ///   the body is received. The next attempt then requests only the remaining bytes. The count
     ///   toward `RetryPolicy.maximumAttempts` starts again after every 64 KiB.
+    /// - A response is used only if its status, `Content-Range`, `Content-Length`, validators and
+    ///   body agree with each other and with the earlier responses. A part with status 200 is
+    ///   written at the offset in its `Content-Range`. If a response may be a part without a known
+    ///   offset, the whole file is requested once instead. If the server sends one strong entity
+    ///   tag with two lengths, the task fails, and the next download starts over.
     /// - If the server sends fewer bytes than requested, the rest is requested. After 8 consecutive
     ///   requests that together delivered less than 64 KiB, the whole file is requested once
     ///   instead.
@@ -56,7 +61,8 @@ extension SessionTask {
     ///     or error, the others continue, and one more is tried once each of them has delivered a
     ///     part. Each rejected trial doubles the number of parts that each must deliver before the
     ///     next trial.
-    ///   - bytesPerSecond: The maximum rate. Defaults to `nil`: no limit.
+    ///   - bytesPerSecond: The maximum rate, at least 1. With a lower one, the task fails with
+    ///     `WebServiceError.Code.download`. Defaults to `nil`: no limit.
     ///   - synchronizes: A Boolean value that indicates whether the file is flushed to the disk
     ///     before it is renamed. Defaults to `false`.
     ///   - ignoresQuery: A Boolean value that indicates whether the query of the URL may differ
@@ -101,7 +107,8 @@ extension SessionTask {
     ///     `false`: the folder must exist.
     ///   - checksum: The expected hash of the file. Defaults to `nil`: the hash is not verified.
     ///   - connections: The maximum number of concurrent requests. Defaults to 1.
-    ///   - bytesPerSecond: The maximum rate. Defaults to `nil`: no limit.
+    ///   - bytesPerSecond: The maximum rate, at least 1. With a lower one, the task fails with
+    ///     `WebServiceError.Code.download`. Defaults to `nil`: no limit.
     ///   - synchronizes: A Boolean value that indicates whether the file is flushed to the disk
     ///     before it is renamed. Defaults to `false`.
     ///   - ignoresQuery: A Boolean value that indicates whether the query of the URL may differ

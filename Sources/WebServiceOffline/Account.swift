@@ -35,22 +35,28 @@ public final class Account: Sendable {
         var logOut: Task<Void, any Error>?
     }
 
+    let ownFolder: AccountFolder
     private let limit: Duration
     private let scope = AccountScope()
     private let state = Mutex(State())
     private let queue = BlockingQueue("WebService.Account")
 
-    /// Opens the folder of an account. Log-outs that a process has begun and not completed are
-    /// completed first (``finishLogOuts(in:)``), also those of other accounts in the same folder.
+    /// Opens the folder of an account. If a process has begun a log-out in the folder without
+    /// completing it, the log-out is completed first.
+    ///
+    /// The folder belongs to one account until a log-out, even if it is opened again. After the
+    /// log-out, it belongs to the next account. Open it once: several objects with one folder are
+    /// the same account, and the log-out of one of them removes the data of all.
     ///
     /// - Parameters:
-    ///   - folder: A folder that only this account uses, in one process at a time. If it does not
-    ///     exist, it is created so that only its owner can read it.
+    ///   - folder: A folder that only this account uses, in one process at a time. It must be empty
+    ///     or belong to an account: a file `.account` identifies it. If it does not exist, it is
+    ///     created so that only its owner can read it.
     ///   - logOutLimit: The maximum duration for which ``logOut()`` waits for the account's work.
     ///     Defaults to 5 seconds.
     /// - Throws: `WebServiceError.Code.storage` if the URL is not a local file URL, if an account
-    ///   in the folder is logging out, if the folder cannot be created or removed, or if the
-    ///   cookies in it cannot be read.
+    ///   in the folder is logging out, if the folder contains other files, if it cannot be created
+    ///   or emptied, or if the cookies in it cannot be read.
     public init(in folder: URL, logOutLimit: Duration = .seconds(5)) throws {
         let folder = folder.standardizedFileURL.resolvingSymlinksInPath()  // a link would be removed alone
         guard folder.isFileURL, !folder.path.utf8.contains(0), folder.pathComponents.count > 1 else {
@@ -59,25 +65,27 @@ public final class Account: Sendable {
         }
         self.folder = folder
         limit = logOutLimit
+        try Self.checkLogOuts(in: folder)
+        ownFolder = try AccountFolder(opening: folder)
+        try Self.checkLogOuts(in: folder)  // one that has begun in the meantime
+        cookieJar = try CookieJar(contentsOf: folder.appendingPathComponent(Self.cookieFile, isDirectory: false))
+    }
+
+    private static func checkLogOuts(in folder: URL) throws {
         guard AccountFolder.logOuts.withLock({ $0[folder.path] }) == nil else {
             throw WebServiceError(
-                .storage, "an account in the same folder is logging out; wait until its logOut() has returned")
+                .storage,
+                "an account in the folder '\(folder.path)' is logging out; wait until its logOut() has returned")
         }
-        do {
-            try AccountFolder.finishLogOuts(in: folder.deletingLastPathComponent())
-            try Folder.create(folder.path, synchronize: true)
-        } catch let failure as SystemFailure {
-            throw failure.error(.storage, "the folder of the account could not be opened")
-        }
-        cookieJar = try CookieJar(contentsOf: folder.appendingPathComponent(Self.cookieFile, isDirectory: false))
     }
 
     /// Removes the folders of accounts whose log-out was not completed because the process ended.
     /// Call it when the program starts, before it opens an account. Entries of storages outside of
-    /// these folders are not removed.
+    /// these folders are not removed. Other folders, and those of other users, are ignored.
     ///
     /// - Parameter parent: The folder that contains the folders of the accounts.
-    /// - Throws: `WebServiceError.Code.storage` if a folder cannot be read or removed.
+    /// - Throws: `WebServiceError.Code.storage` if the parent cannot be read, or if the folder of
+    ///   an account cannot be emptied; the others are removed nevertheless.
     public static func finishLogOuts(in parent: URL) throws { try AccountFolder.finishLogOuts(in: parent) }
 
     /// A Boolean value that indicates whether a log-out has begun.
@@ -107,7 +115,12 @@ public final class Account: Sendable {
     public func storage(_ storage: any ResponseStorage) -> any ResponseStorage {
         let storage = AccountStorage(storage, scope)
         state.withLock { $0.storages.append(storage) }
-        if scope.isEnded { Task { [self] in try? await eraseStorages() } }  // the log-out has reported its errors
+        guard scope.isEnded else { return storage }
+        beginChanges()
+        Task { [self] in
+            try? await eraseStorages(isRepeated: true)  // the log-out has reported its errors
+            endChanges()
+        }
         return storage
     }
 
@@ -116,10 +129,15 @@ public final class Account: Sendable {
     /// - Parameter includingSessionCookies: Whether to write the cookies without an expiry date.
     ///   Defaults to `false`.
     /// - Throws: `WebServiceError.Code.loggedOut`; `WebServiceError.Code.storage` if the file
-    ///   cannot be written.
+    ///   cannot be written, or if the folder no longer belongs to the account.
     public func writeCookies(includingSessionCookies: Bool = false) throws {
         guard let token = scope.begin() else { throw WebServiceError.loggedOut }
         defer { withExtendedLifetime(token) {} }
+        guard try ownFolder.isCurrent() else {
+            throw WebServiceError(
+                .storage,
+                "the folder '\(folder.path)' was removed or belongs to another account; create another Account")
+        }
         try cookieJar.write(to: file(Self.cookieFile), includingSessionCookies: includingSessionCookies)
     }
 
@@ -131,7 +149,9 @@ public final class Account: Sendable {
     ///    and the configuration of the services are released. Outboxes are closed.
     /// 2. Each storage is emptied when its operations in progress have ended.
     /// 3. The folder is removed, with everything in it, such as databases, partial files of
-    ///    downloads and the entries of an outbox.
+    ///    downloads and the entries of an outbox. If the folder itself cannot be removed, for
+    ///    example because it is a mount point, it remains empty. Links are not followed, and a
+    ///    mount point in the folder is an error.
     ///
     /// The method waits for the work in progress, at most for the account's limit (by default 5
     /// seconds), and then until the folder is removed. Interceptors do not delay it: a cancelled
@@ -148,7 +168,8 @@ public final class Account: Sendable {
     /// copies, such as tokens in a keychain or files that your code has stored outside of
     /// ``folder``, are not removed.
     ///
-    /// The method can be called again after an error. If the calling Swift task is cancelled, the
+    /// The method can be called again after an error. If another ``Account`` was opened in the
+    /// folder in the meantime, its data is not removed. If the calling Swift task is cancelled, the
     /// log-out continues. Concurrent calls wait for the same result. If the process ends during a
     /// log-out, call ``finishLogOuts(in:)`` when the program starts again. The next ``Account`` in
     /// the folder also starts without the old data.
@@ -168,15 +189,16 @@ public final class Account: Sendable {
     }
 
     private func end() async throws {
-        AccountFolder.logOuts.withLock { $0[folder.path, default: 0] += 1 }
+        beginChanges()
+        let isRepeated = scope.isEnded
         scope.refuse()
         cookieJar.close()
         let ending = Task { [self] in
-            async let marking: Void? = try? queue.result { [folder] in  // a full disk must not prevent a log-out
-                try AccountFolder(folder).beginLogOut()
+            async let marking: Void? = try? queue.result { [ownFolder] in  // the removal reports the error
+                try ownFolder.beginLogOut()
             }
             async let members: Void = scope.end()
-            let erasure = await Result.catching { try await eraseStorages() }
+            let erasure = await Result.catching { try await eraseStorages(isRepeated: isRepeated) }
             await members
             _ = await marking
             try erasure.get()
@@ -189,10 +211,10 @@ public final class Account: Sendable {
             Task { [self] in
                 _ = await ending.result
                 try? await removeFolder()  // the caller receives an error
-                forgetLogOut()
+                endChanges()
             }
         } else {
-            forgetLogOut()
+            endChanges()
         }
         try removal.get()
         guard try result.get() else {
@@ -202,12 +224,36 @@ public final class Account: Sendable {
         }
     }
 
-    private func forgetLogOut() {
+    /// Prevents another account from being opened in the folder until ``endChanges()``.
+    private func beginChanges() { AccountFolder.logOuts.withLock { $0[folder.path, default: 0] += 1 } }
+
+    private func endChanges() {
         AccountFolder.logOuts.withLock { $0[folder.path] = $0[folder.path].flatMap { $0 > 1 ? $0 - 1 : nil } }
     }
 
     /// Empties all storages, and throws the first error afterwards.
-    private func eraseStorages() async throws {
+    ///
+    /// The storages of a newer account may have the same files. So after one was opened, which is
+    /// impossible while the storages are emptied, this account has nothing to remove.
+    ///
+    /// - Parameter isRepeated: Whether an earlier call may have ended, after which a newer account
+    ///   may have been opened. Then a folder that cannot be read is an error.
+    private func eraseStorages(isRepeated: Bool) async throws {
+        var isReplaced = false
+        do {
+            isReplaced = try await queue.result { [ownFolder] in try ownFolder.isReplaced() }
+        } catch {
+            if isRepeated { throw error }
+        }
+        if isReplaced {
+            guard state.withLock(\.storages.isEmpty) else {
+                throw WebServiceError(
+                    .storage,
+                    "a storage could not be emptied before a newer account was opened in the folder "
+                        + "'\(folder.path)'; remove the entries of the storage itself")
+            }
+            return
+        }
         while case let storages = state.withLock(\.storages), !storages.isEmpty {
             let failure = await withTaskGroup(of: (any Error)?.self) { group in
                 for storage in storages {
@@ -225,7 +271,7 @@ public final class Account: Sendable {
 
     /// Removes the folder on a queue.
     private func removeFolder() async throws {
-        try await queue.result { [folder] in try AccountFolder(folder).remove() }
+        try await queue.result { [ownFolder] in try ownFolder.remove() }
     }
 }
 

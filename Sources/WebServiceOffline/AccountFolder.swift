@@ -1,114 +1,206 @@
 import Foundation
 import WebServiceCore
 
-/// The folder of an account. Its removal consists of steps, after each of which the process may
-/// end. All members block the thread.
-struct AccountFolder {
-    /// The file that shows that a log-out has begun.
-    private static let marker = ".logged-out"
-    /// The suffix of the names of folders that are being removed.
-    private static let suffix = ".removed-account"
-
+/// The folder of one generation of an account. All members block the thread.
+///
+/// The file `.account` contains the generation, a random identifier. A log-out renames the file to
+/// `.logged-out`, which needs no space on the disk, and removes it after everything else. So a
+/// folder with neither file is empty or does not belong to an account, and a log-out that was
+/// interrupted can be completed. Everything is removed relative to an open folder with the
+/// generation that is removed, while its file is locked.
+struct AccountFolder: Sendable {
     /// The number of log-outs in progress in this process, for each path.
     static let logOuts = Mutex<[String: Int]>([:])
 
-    private let url: URL
-    private var parent: URL { url.deletingLastPathComponent() }
-    private var name: String { url.lastPathComponent }
+    let url: URL
+    let generation: UUID
 
-    init(_ url: URL) { self.url = url }
+    /// The file with the generation.
+    private struct Mark {
+        static let active = ".account"
+        static let loggedOut = ".logged-out"
+        /// The first line of the file, followed by a checksum.
+        private static let format = "webservice-account 1 "
 
-    /// Creates the marker durably, unless the folder is missing.
+        let name: String
+        let generation: UUID
+        var isLoggedOut: Bool { name == Self.loggedOut }
+
+        /// Reads the file; `nil` if there is none, or one with another content.
+        init?(in folder: borrowing Folder) throws(SystemFailure) {
+            for name in [Self.active, Self.loggedOut] {
+                guard let (bytes, _) = try folder.content(of: name, isWhole: { _, _ in false }),
+                    let content = CheckedContent.decode(bytes, mark: Self.format),
+                    let generation = UUID(uuidString: String(decoding: content, as: UTF8.self))
+                else { continue }
+                (self.name, self.generation) = (name, generation)
+                return
+            }
+            return nil
+        }
+
+        /// Creates the file durably, unless it exists.
+        static func create(in folder: borrowing Folder) throws(SystemFailure) {
+            let content = CheckedContent.encode(Data(UUID().uuidString.utf8), mark: format)
+            let (new, temporary) = (temporaryName, temporaryName)
+            try folder.replace(new, with: content, through: temporary, date: Date(), synchronize: true)
+            do throws(SystemFailure) { _ = try folder.link(new, to: active) } catch {
+                return try folder.move(new, to: active)  // a file system without hard links
+            }
+            try folder.remove(new)
+            try folder.synchronize()
+        }
+
+        private static var temporaryName: String { "\(active).\(UUID().uuidString.lowercased())" }
+
+        /// Returns whether a file belongs to no account, because a process was killed while it
+        /// created the folder.
+        static func isRemainder(_ name: String) -> Bool { name.hasPrefix(active + ".") }
+    }
+
+    init(_ url: URL, _ generation: UUID) { (self.url, self.generation) = (url, generation) }
+
+    /// Opens the folder of an account, which is created if necessary. A log-out that was
+    /// interrupted is completed.
+    init(opening url: URL) throws {
+        self.url = url
+        generation = try Self.translating(url, Self.cannotOpen) { try Self.open(url) }
+    }
+
+    private static let cannotOpen = "could not be opened; check its permissions, or use another folder"
+    private static let cannotRemove =
+        "could not be emptied; make its files writable, unmount what is mounted in it, and log out again"
+
+    private static func open(_ url: URL) throws -> UUID {
+        // A log-out may remove the folder at the same time.
+        for _ in 0..<10 {
+            do {
+                if let generation = try attemptToOpen(url) { return generation }
+            } catch let failure as SystemFailure where failure.number == ENOENT {}
+        }
+        throw WebServiceError(
+            .storage, "another account in the folder '\(url.path)' is opened and removed at the same time; try again")
+    }
+
+    /// Returns the generation of the folder; `nil` after a change.
+    private static func attemptToOpen(_ url: URL) throws -> UUID? {
+        try Folder.create(url.path, synchronize: true)
+        guard let folder = try Folder(url.path, followsLink: true) else { return nil }
+        if let mark = try Mark(in: folder) {
+            guard mark.isLoggedOut else { return mark.generation }
+            try AccountFolder(url, mark.generation).remove()
+            return nil
+        }
+        let isEmpty = try folder.names().allSatisfy(Mark.isRemainder)
+        if isEmpty {
+            try Mark.create(in: folder)
+        } else if try Mark(in: folder) == nil {  // not created in the meantime
+            throw WebServiceError(
+                .storage,
+                "the folder '\(url.path)' is not empty and does not belong to an account; use a new folder, or "
+                    + "remove the files in it")
+        }
+        return nil
+    }
+
+    // MARK: Log-outs
+
+    /// Returns whether the folder belongs to another generation.
+    func isReplaced() throws -> Bool {
+        try Self.translating(url, Self.cannotOpen) {
+            guard let folder = try Folder(url.path, followsLink: true), let mark = try Mark(in: folder) else {
+                return false
+            }
+            return mark.generation != generation
+        }
+    }
+
+    /// Returns whether the folder belongs to this generation.
+    func isCurrent() throws -> Bool {
+        try Self.translating(url, Self.cannotOpen) {
+            guard let folder = try Folder(url.path, followsLink: true) else { return false }
+            return try Mark(in: folder)?.generation == generation
+        }
+    }
+
+    /// Renames the file with the generation durably, unless the folder belongs to another one.
     func beginLogOut() throws {
-        try Self.translating {
-            guard let folder = try Folder(url.path, followsLink: true) else { return }
-            _ = try folder.openFile(Self.marker, isNew: false)
-            try folder.synchronize()
-        }
+        try Self.translating(url, Self.cannotRemove) { try whileLocked { try Self.begin($0, $1) } }
     }
 
-    /// Renames the folder, so that its files cannot be found by their paths, and removes it, also
-    /// if an earlier call has renamed it. A folder that cannot be renamed is emptied.
+    /// Removes the contents of the folder and, if its parent permits that, the folder, unless it
+    /// belongs to another generation.
     func remove() throws {
-        try Self.translating {
-            guard let folder = try Folder(parent.path, followsLink: true) else { return }
-            if try folder.status(of: name) != nil {
-                do throws(SystemFailure) {
-                    try folder.move(name, to: ".\(name).\(UUID().uuidString.lowercased())\(Self.suffix)")
-                } catch {
-                    return try removeContents()
-                }
+        try Self.translating(url, Self.cannotRemove) {
+            try whileLocked { folder, mark in
+                try Self.begin(folder, mark)
+                try folder.removeContents(except: Mark.loggedOut)
                 try folder.synchronize()
+                try folder.remove(Mark.loggedOut)
+                try folder.synchronize()
+                do throws(SystemFailure) {
+                    let parent = try Folder(url.deletingLastPathComponent().path, followsLink: true)
+                    guard let parent else { return }
+                    try folder.removeIfEmpty(url.lastPathComponent, in: parent)
+                } catch {}  // an empty folder remains, such as a mount point
             }
-            for other in try Self.names(in: folder) where other.hasPrefix(".\(name).") && other.hasSuffix(Self.suffix) {
-                try Self.remove(other, in: parent)
-            }
-            try folder.synchronize()
         }
     }
 
-    /// Removes all files, the marker last.
-    private func removeContents() throws {
-        guard let folder = try Folder(url.path, followsLink: true) else { return }
-        for name in try Self.names(in: folder) where name != Self.marker { try Self.remove(name, in: url) }
+    private static func begin(_ folder: borrowing Folder, _ mark: Mark) throws(SystemFailure) {
+        guard !mark.isLoggedOut else { return }
+        try folder.move(Mark.active, to: Mark.loggedOut)
         try folder.synchronize()
-        try folder.remove(Self.marker)
     }
 
-    private static func names(in folder: borrowing Folder) throws(SystemFailure) -> [String] {
-        var names: [String] = []
-        try folder.forEachName { name throws(SystemFailure) in names.append(name) }
-        return names
-    }
-
-    /// Removes the folder if it has a marker, unless this process is logging the account out.
-    func finishLogOut() throws {
-        try Self.translating {
-            guard Self.logOuts.withLock({ $0[url.path] }) == nil, let folder = try Folder(url.path, followsLink: true),
-                try folder.status(of: Self.marker) != nil
+    /// Executes work while no other log-out changes the folder, unless the folder does not exist or
+    /// belongs to another generation.
+    private func whileLocked(_ work: (borrowing Folder, Mark) throws -> Void) throws {
+        for _ in 0..<10 {
+            guard let folder = try Folder(url.path, followsLink: true), let mark = try Mark(in: folder),
+                mark.generation == generation
             else { return }
-            try remove()
+            guard let file = try folder.existingFile(mark.name) else { continue }  // renamed in the meantime
+            try file.lockAfterOthers()
+            defer { file.unlock() }
+            guard let lockedMark = try Mark(in: folder), lockedMark.generation == generation else { return }
+            return try work(folder, lockedMark)
         }
     }
 
-    /// Removes the folders that were renamed, and those that have a marker, and throws the first
-    /// error afterwards.
+    /// Completes the log-outs of the folders in another one, and throws the first error afterwards.
+    /// Other folders are ignored, and so are those of other users.
     static func finishLogOuts(in parent: URL) throws {
+        let parent = parent.standardizedFileURL.resolvingSymlinksInPath()
         var failure: (any Error)?
-        try translating {
+        try translating(parent, "could not be read; check its permissions") {
             guard let folder = try Folder(parent.path, followsLink: true) else { return }
-            for name in try names(in: folder) where try folder.status(of: name)?.isFolder == true {
-                do {
-                    if name.hasPrefix("."), name.hasSuffix(suffix) {
-                        try remove(name, in: parent)
-                    } else {
-                        try AccountFolder(parent.appendingPathComponent(name, isDirectory: true)).finishLogOut()
-                    }
-                } catch {
-                    failure = failure ?? error
-                }
+            for name in try folder.names() {
+                let url = parent.appendingPathComponent(name, isDirectory: true)
+                guard let generation = try? loggedOutGeneration(of: name, in: folder),  // not that of an account
+                    logOuts.withLock({ $0[url.path] }) == nil
+                else { continue }
+                do { try AccountFolder(url, generation).remove() } catch { failure = failure ?? error }
             }
-            try folder.synchronize()
         }
         if let failure { throw failure }
     }
 
-    private static func remove(_ name: String, in parent: URL) throws {
-        let url = parent.appendingPathComponent(name, isDirectory: true)
-        var attempts = 0
-        // Another account or process may remove the same files at the same time.
-        while FileManager.default.fileExists(atPath: url.path) {
-            attempts += 1
-            do { try FileManager.default.removeItem(at: url) } catch  where attempts == 10 {
-                throw WebServiceError(
-                    .storage, "the folder of the account could not be removed; log out again", underlying: error)
-            } catch {}  // see above
-        }
+    /// Returns the generation of a folder with an incomplete log-out of the user of the process.
+    private static func loggedOutGeneration(
+        of name: String, in parent: borrowing Folder
+    ) throws(SystemFailure) -> UUID? {
+        guard let folder = try parent.folder(name), let mark = try Mark(in: folder), mark.isLoggedOut,
+            let file = try folder.existingFile(mark.name), try file.isOwned()
+        else { return nil }
+        return mark.generation
     }
 
-    private static func translating(_ work: () throws -> Void) throws {
-        do { try work() } catch let failure as SystemFailure {
-            throw failure.error(.storage, "the folder of the account could not be removed")
+    private static func translating<Value>(
+        _ url: URL, _ complaint: String, _ work: () throws -> Value
+    ) throws -> Value {
+        do { return try work() } catch let failure as SystemFailure {
+            throw failure.error(.storage, "the folder '\(url.path)' \(complaint)")
         }
     }
 }

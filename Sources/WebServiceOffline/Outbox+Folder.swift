@@ -10,19 +10,55 @@ extension Outbox {
         state.withLock { $0.addKnownDamaged(names) }
     }
 
-    /// Reads the folder now, and again after each interval until the outbox is closed.
-    func poll() {
+    /// Reads the folder now, and after each change until the outbox is closed.
+    ///
+    /// A notification can be missing, for example for a change by another computer, so the folder
+    /// is also read every 30 seconds. With a test clock, or if the system has no notifications, it
+    /// is read after each interval.
+    func begin() {
+        if !clock.countsWork {
+            let watch = FileWatch(folder.lockFile) { [weak self] in self?.readSoon() }
+            self.watch.withLock { $0 = watch }
+        }
+        poll(each: watch.withLock { $0 == nil } ? options.pollInterval : .seconds(30))
+    }
+
+    private func poll(each interval: Duration) {
+        readOnQueue { outbox in
+            _ = outbox.clock.schedule(after: interval) { [weak outbox] in outbox?.poll(each: interval) }
+        }
+    }
+
+    /// Reads the folder after a short interval, once for all changes of a busy process in this
+    /// interval.
+    func readSoon() {
+        let isFirst = state.withLock { state in
+            defer { state.isReadSoon = true }
+            return !state.isReadSoon && !state.isClosed
+        }
+        guard isFirst else { return }
+        _ = clock.schedule(after: options.pollInterval) { [weak self] in
+            self?.state.withLock { $0.isReadSoon = false }
+            self?.readOnQueue { _ in }
+        }
+    }
+
+    private func readOnQueue(_ completion: @escaping @Sendable (Outbox) -> Void) {
         let token = clock.beginWork()
         folder.queue.run { [weak self] in
             defer { withExtendedLifetime(token) {} }
             guard let self, !state.withLock(\.isClosed) else { return }
             read()
             let (host, turn) = state.withLock { ($0.outage.host, $0.outage.turn) }
-            if let host, service.isConnected(to: host) != false {
-                change { $0.reconnect(turn) }
-                sendNext()
+            if let host {
+                if service.isConnected(to: host) != false {
+                    change { $0.reconnect(turn) }
+                    sendNext()
+                } else {
+                    readSoon()
+                }
             }
-            _ = clock.schedule(after: options.pollInterval) { [weak self] in self?.poll() }
+            completion(self)
         }
     }
 
@@ -40,13 +76,20 @@ extension Outbox {
             var names = name == nil ? try folder.names() : OutboxNames()
             if let last = name ?? unknown(names).last {
                 names = try folder.names()
-                for name in unknown(names) where name <= last { try readEntry(name) }
+                for name in unknown(names) where name <= last { readEntry(name) }
             }
             // A submission does not look at the other entries.
             if name == nil { removeVanished(names) }
-            if takesLock { state.withLock { $0.becomeSender() } }
+            state.withLock { state in
+                state.isUnreadable = false
+                if takesLock { state.becomeSender() }
+            }
         } catch {
-            // The next call continues with the first entry that could not be read.
+            change { state in
+                // The next call tries again.
+                if !state.isUnreadable { state.addUnreadable(folder.place) }
+                state.isUnreadable = true
+            }
         }
         sendNext()
     }
@@ -55,11 +98,18 @@ extension Outbox {
         state.withLock { state in names.entries.filter { !state.isKnown($0) } }
     }
 
-    private func readEntry(_ name: String) throws {
-        switch try folder.content(of: name) {
-        case .missing: break
-        case .damaged: setAside(name)
-        case .request(let request): insert(request, named: name)
+    private func readEntry(_ name: String) {
+        do {
+            switch try folder.content(of: name) {
+            case .missing: break
+            case .damaged: setAside(name)
+            case .request(let request): insert(request, named: name)
+            }
+        } catch {
+            guard let id = OutboxNames.id(of: name) else { return setAside(name) }
+            var item = OutboxState.Item(name: name, entry: Entry(id: id, entity: nil, date: clock.date))
+            item.isUnread = true
+            setAsideUnreadable(item, isNew: true)
         }
     }
 

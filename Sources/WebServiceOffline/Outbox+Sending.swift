@@ -37,7 +37,8 @@ extension Outbox {
         do {
             content = try await onQueue("") { [self] in try folder.content(of: item.name) }
         } catch {
-            return pause(id, after: nil)
+            state.withLock { state in _ = state.change(id) { $0.entry.attempts -= 1 } }
+            return setAsideUnreadable(item)
         }
         switch content {
         case .missing: change { $0.remove(id, as: .removed) }
@@ -47,8 +48,10 @@ extension Outbox {
                 change { $0.remove(id, as: .removed) }
             }
         case .request(let stored):
+            let item = change { $0.complete(item, with: stored.head) }
             let request = stored.request(for: service)
             var noted = request
+            noted.options.redirectPolicy.keepsMethodAndOrigin = true
             noted.options.interceptors.append(OutboxNote(item.entry))
             let result: Result<Response, any Error>
             do {
@@ -64,7 +67,7 @@ extension Outbox {
         _ item: OutboxState.Item, _ request: Request, _ result: Result<Response, any Error>
     ) async {
         let id = item.entry.id
-        guard let kind = Failure.Kind(of: result) else {
+        guard let kind = Failure.Kind(of: result, request) else {
             state.withLock { $0.outage.succeed(id) }
             return await remove(id, as: .sent)
         }
@@ -72,26 +75,23 @@ extension Outbox {
         let changed = state.withLock { state in
             state.change(id) {
                 $0.entry.lastFailure = kind
-                if isCounted { $0.entry.attempts += 1 }
+                if !isCounted { $0.entry.attempts -= 1 }
             }
         }
         guard let entry = changed?.entry, !Task.isCancelled else { return pause(id, after: nil) }
+        let (response, error): (Response?, (any Error)?) =
+            switch result {
+            case .success(let response): (response, nil)
+            case .failure(let error): ((error as? WebServiceError)?.receivedResponse, error)
+            }
         let isExhausted = options.maximumAttempts.map { isCounted && entry.attempts >= $0 } ?? false
         if kind.isTransient {
-            let requested = (try? result.get())?.header(.retryAfter)  // an error has no header fields
-            // Without a minimum, a server could cause an endless loop.
-            let delay = requested.flatMap { RetryAfter($0, now: clock.date) }
-                .map { max($0.delay, pause(1, clock.random())) }
+            let delay = response?.header(.retryAfter).flatMap { RetryAfter($0, now: clock.date)?.delay }
             beginOutage(id, kind, request, after: delay)
             if !isExhausted { return pause(id, after: delay, isGeneral: kind.isGeneral) }
         } else if case .status = kind {
             state.withLock { $0.outage.succeed(id) }
         }
-        let (response, error): (Response?, (any Error)?) =
-            switch result {
-            case .success(let response): (response, nil)
-            case .failure(let error): (nil, error)
-            }
         let failure = Failure(entry: entry, request: request, response: response, error: error, kind: kind)
         // A decision may take long, and is not a request in flight.
         state.withLock { state in
@@ -114,7 +114,7 @@ extension Outbox {
 
     /// Begins a pause of the whole outbox if a failure does not concern the entry alone.
     ///
-    /// - Parameter requested: The duration of the pause; `nil` for one that doubles each time.
+    /// - Parameter requested: The minimum duration of the pause, which doubles each time.
     private func beginOutage(
         _ id: UUID, _ kind: Failure.Kind, _ request: Request, after requested: Duration?
     ) {
@@ -123,10 +123,11 @@ extension Outbox {
         let (now, random) = (clock.now, clock.random())
         let begun = state.withLock { state in
             state.outage.fail(id, kind, host: isOffline ? host : nil, now: now) { count in
-                min(requested ?? pause(count, random), options.maximumPause)
+                min(max(requested ?? .zero, pause(count, random)), options.maximumPause)
             }.map { (duration: $0, turn: state.outage.turn) }
         }
         guard let begun else { return }
+        if isOffline { readSoon() }  // ends the pause when the device has a network
         _ = clock.schedule(after: begun.duration) { [weak self] in
             self?.state.withLock { $0.outage.endPause(begun.turn) }
             self?.sendNext()
@@ -152,7 +153,14 @@ extension Outbox {
         } catch {
             return block(id)
         }
-        pause(id, after: item.failures == 0 ? .zero : nil)
+        guard item.failures == 0 else { return pause(id, after: nil) }
+        change { state in
+            _ = state.change(id) { item in
+                item.failures += 1
+                item.entry.state = .waiting
+                item.task = nil
+            }
+        }
     }
 
     /// Removes an entry and its file. If the file cannot be removed, another attempt follows after
@@ -170,10 +178,24 @@ extension Outbox {
         }
     }
 
+    /// Reports an entry that cannot be read, and reads it again after a pause.
+    ///
+    /// - Parameter isNew: Whether the entry is added to the memory.
+    func setAsideUnreadable(_ item: OutboxState.Item, isNew: Bool = false) {
+        change { state in
+            if isNew { state.insert(item) }
+            let isReported = item.entry.lastFailure == .error(.storage)
+            _ = state.change(item.entry.id) { $0.entry.lastFailure = .error(.storage) }
+            if !isReported { state.addUnreadable(folder.file(of: item.name)) }
+        }
+        pause(item.entry.id, after: nil)
+    }
+
     /// Sends an entry again after a pause.
     ///
     /// - Parameters:
-    ///   - requested: The duration; `nil` for one that doubles with each failure.
+    ///   - requested: The minimum duration, so that a server cannot cause an endless loop; `nil`
+    ///     for none. The duration doubles with each failure.
     ///   - isGeneral: Whether the entry pauses as long as the whole outbox. Defaults to `false`.
     private func pause(_ id: UUID, after requested: Duration?, isGeneral: Bool = false) {
         let random = clock.random()
@@ -187,7 +209,7 @@ extension Outbox {
                 if isOwn { item.failures += 1 }
                 let rest = Duration.nanoseconds(Int64(clamping: max(end, instant) - instant))
                 let own = isOwn ? self.pause(item.failures, random) : .zero
-                pause = requested ?? (isGeneral ? max(rest, own) : own)
+                pause = max(requested ?? .zero, isGeneral ? max(rest, own) : own)
                 item.entry.state = isClosed ? .waiting : .pausing(until: now.addingTimeInterval(pause.inSeconds))
                 item.turn += 1
                 item.task = nil
@@ -214,18 +236,25 @@ extension Outbox {
     }
 }
 
+extension WebServiceError {
+    /// The response to the request, the body of which is too large or incomplete; `nil` for any
+    /// other error. An error without a broken body may contain the response to another request,
+    /// such as that for a token.
+    fileprivate var receivedResponse: Response? { code == .responseTooLarge ? response : incompleteResponse }
+}
+
 extension Outbox.Failure.Kind {
-    /// Creates the kind of a result; `nil` for a success.
-    fileprivate init?(of result: Result<Response, any Error>) {
+    /// Creates the kind of the result of a request; `nil` for a success.
+    fileprivate init?(of result: Result<Response, any Error>, _ request: Request) {
         switch result {
         case .success(let response):
-            guard !(200...299).contains(response.status) else { return nil }
+            guard !response.isDelivery(of: request, hasWholeBody: true) else { return nil }
             self = .status(response.status)
         case .failure(let error as WebServiceError):
-            // The server has processed the request, and the response is not used.
-            if error.code == .responseTooLarge, let status = error.response?.status {
-                guard !(200...299).contains(status) else { return nil }
-                self = .status(status)
+            // The server has processed the request, and the body is not used.
+            if let response = error.receivedResponse {
+                guard !response.isDelivery(of: request, hasWholeBody: false) else { return nil }
+                self = .status(response.status)
             } else if let cause = error.underlying as? URLError {
                 // Such as a token that cannot be refreshed without a connection.
                 self = .transport(cause.code)
@@ -249,6 +278,6 @@ extension Outbox.Failure.Kind {
 
     private static let permanentCodes: Set<WebServiceError.Code> = [
         .invalidURL, .invalidMethod, .invalidHeader, .encoding, .authenticationFailed, .bodyNotReplayable,
-        WebServiceError.Code("interceptorOrder"),  // of WebServiceResilience
+        .interceptorOrder, .redirectRefused, .tooManyRedirects,
     ]
 }

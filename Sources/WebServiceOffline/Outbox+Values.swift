@@ -11,7 +11,8 @@ extension Outbox {
         /// second.
         public var firstPause = Duration.seconds(1)
         /// The maximum pause. If the server requires a longer one with `Retry-After`, only the
-        /// entry pauses longer, for up to 6 hours. Defaults to 5 minutes.
+        /// entry pauses longer, for up to 6 hours. A shorter one has no effect. Defaults to 5
+        /// minutes.
         public var maximumPause = Duration.seconds(300)
         /// The number of attempts after which a temporary failure counts as permanent, or `nil` for
         /// no limit. Attempts without a connection are not counted. Defaults to `nil`.
@@ -23,7 +24,8 @@ extension Outbox {
         /// The header fields that are stored although their names look like those of credentials.
         /// Defaults to none.
         public var storedFields: Set<Headers.Name> = []
-        /// The interval at which the folder is read, to find changes by other processes.
+        /// The time between a change by this or another process and the reading of the folder, and
+        /// the interval at which it is read if the system does not notify of changes.
         package var pollInterval = Duration.seconds(1)
 
         /// Creates the default settings.
@@ -35,15 +37,17 @@ extension Outbox {
         /// The identifier that ``Outbox/submit(_:entity:)-(Request,_)`` returned.
         public let id: UUID
         /// The identifier of the object that the request changes; `nil` if the request is
-        /// independent of all others.
+        /// independent of all others, or if the stored request could not be read.
         public let entity: String?
-        /// The date of the submission.
+        /// The date of the submission; that of the error if the stored request has not been read.
         public let date: Date
         /// The current state.
         public internal(set) var state = State.waiting
-        /// The number of attempts in this process; those that could not connect are not counted.
+        /// The number of attempts in this process, including one in flight; those that could not
+        /// connect are not counted.
         public internal(set) var attempts = 0
-        /// The kind of the last failure in this process; `nil` if there was none.
+        /// The kind of the last failure in this process; `nil` if there was none. If the stored
+        /// request cannot be read, it is `.error(.storage)`.
         public internal(set) var lastFailure: Failure.Kind?
     }
 
@@ -53,6 +57,10 @@ extension Outbox {
         case entry(Entry)
         /// A damaged file was renamed.
         case damagedFile(URL)
+        /// The file of an entry, or the folder, cannot be read, for example because of its
+        /// permissions. It is read again after a pause. Until then, the later entries of the same
+        /// entity are not sent.
+        case unreadable(URL)
     }
 
     /// What happens to an entry after a permanent failure.
@@ -71,7 +79,8 @@ extension Outbox {
     public struct Failure: Sendable {
         /// The kind of a failure. It contains no secrets.
         public enum Kind: Sendable, Hashable {
-            /// A response with a status outside 200 to 299.
+            /// A response that does not show that the server has accepted the request, by its
+            /// status: one outside 200 to 299, 207, or that of an HTML page.
             case status(Int)
             /// An error of the transport.
             case transport(URLError.Code)
@@ -85,9 +94,10 @@ extension Outbox {
         public let entry: Entry
         /// The request that was sent, without the changes by interceptors.
         public let request: Request
-        /// The response; `nil` if there was none.
+        /// The response; `nil` if there was none. If its body is incomplete or too large, ``error``
+        /// specifies the reason.
         public let response: Response?
-        /// The error; `nil` if there was a response.
+        /// The error; `nil` if a whole response was received.
         public let error: (any Error)?
         /// The kind of the failure.
         public let kind: Kind

@@ -12,7 +12,9 @@ public import WebServiceCore
 /// different entities, and those without an entity, are sent concurrently. A request is sent again
 /// after a temporary failure, such as a transport error or a status of
 /// `RetryPolicy.defaultStatuses`. By default, the number of attempts is not limited. After a status
-/// from 200 to 299, the request is removed.
+/// from 200 to 299, the request is removed, unless the response is an HTML page or has status 207.
+/// A redirect that changes the method or leads to another origin is not followed: it is a permanent
+/// failure, as most other responses are. The article of the module lists all of them.
 ///
 /// A failure that does not concern one request alone pauses the whole outbox: no connection, a
 /// status of 429 or 503, or temporary failures of 10 entries in succession. After the pause, one
@@ -30,6 +32,7 @@ public final class Outbox: Sendable {
     let decide: @Sendable (Failure) async -> Decision
     let clock: TaskClock
     let state = Mutex(OutboxState())
+    let watch = Mutex<FileWatch?>(nil)
 
     init(
         _ folder: any OutboxStore, of service: WebService, options: Options,
@@ -75,7 +78,7 @@ public final class Outbox: Sendable {
         let stored = try StoredRequest(
             request, id: UUID(), entity: entity, date: clock.date, service, options)
         return try await onQueue("the entry could not be written") { [self] in
-            guard !state.withLock(\.isClosed) else { throw Self.closedError }
+            guard !state.withLock(\.isClosed) else { throw closedError }
             let (name, earlier) = try folder.add(stored, maximumCount: options.maximumCount)
             // An entry whose submission had returned is in the list, which was read after this
             // submission began. So if the whole list is known, no entry that precedes this one is
@@ -92,7 +95,8 @@ public final class Outbox: Sendable {
 
     /// Stores the request of a typed request; see ``submit(_:entity:)-(Request,_)``.
     ///
-    /// A status from 200 to 299 is a success; the response is not decoded.
+    /// The response is not decoded. Whether it is a success depends on its status and media type,
+    /// as for any other request.
     @discardableResult
     public func submit(_ request: some HTTPServiceRequest, entity: String? = nil) async throws -> UUID {
         try await submit(try request.request(for: service), entity: entity)
@@ -168,14 +172,18 @@ public final class Outbox: Sendable {
 
     /// The changes from now on, in the order in which they took place.
     ///
-    /// Each sequence delivers all of them; if more than 1,000 are unread, the oldest are lost. The
-    /// sequence ends when the outbox is closed or deallocated.
+    /// Each sequence delivers all of them; if more than 1,000 are unread, the oldest are lost. It
+    /// begins with the files that could not be read. The sequence ends when the outbox is closed or
+    /// deallocated.
     public var updates: AsyncStream<Update> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1_000)) { continuation in
             let id = UUID()
             let isClosed = state.withLock { state in
-                if !state.isClosed { state.observers[id] = continuation }
-                return state.isClosed
+                guard !state.isClosed else { return true }
+                state.observers[id] = continuation
+                for name in state.unreadNames { continuation.yield(.unreadable(folder.file(of: name))) }
+                if state.isUnreadable { continuation.yield(.unreadable(folder.place)) }
+                return false
             }
             if isClosed { return continuation.finish() }
             continuation.onTermination = { [weak self] _ in
@@ -199,18 +207,26 @@ public final class Outbox: Sendable {
         _ = try? await onQueue("") { [self] in  // does not throw
             change { $0.endUpdates() }
             folder.unlock()
+            watch.withLock { $0 = nil }
         }
     }
 
-    private static var closedError: WebServiceError {
-        WebServiceError(.outboxClosed, "the outbox is closed; open it again")
+    private var closedError: WebServiceError {
+        let remedy =
+            service.accountScope?.isEnded == true
+            ? " because its account is logged out; create another Account, and open its outbox" : "; open it again"
+        return WebServiceError(.outboxClosed, "the outbox in '\(folder.place.path)' is closed\(remedy)")
     }
 
     func onQueue<Result: Sendable>(
         _ complaint: String, _ work: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
         do { return try await folder.queue.result(of: work) } catch let failure as SystemFailure {
-            throw failure.error(.storage, complaint)
+            throw failure.error(
+                .storage,
+                failure.number == ENOENT
+                    ? "the folder '\(folder.url.path)' of the outbox was removed; close the outbox and open it again"
+                    : "\(complaint) in '\(folder.url.path)'; check its permissions and the space on the disk")
         }
     }
 

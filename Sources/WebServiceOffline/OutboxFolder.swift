@@ -20,6 +20,9 @@ final class OutboxFolder: OutboxStore {
         files = try LockedFolder(url, lockName: "outbox.lock", followsLink: false)
     }
 
+    var place: URL { url }
+    var lockFile: URL { files.url }
+
     func takeLock() throws(SystemFailure) -> Bool { try files.takeLock() }
 
     func unlock() { files.unlock() }
@@ -55,9 +58,11 @@ final class OutboxFolder: OutboxStore {
 
     // MARK: Entries
 
-    func add(_ bytes: Data, id: UUID, maximumCount: Int) throws -> (name: String, earlier: [String]) {
+    func file(of name: String) -> URL { url.appendingPathComponent(name, isDirectory: false) }
+
+    func add(_ bytes: Data, suffix: String, maximumCount: Int) throws -> (name: String, earlier: [String]) {
         let names = try names().entries
-        let name = try OutboxNames.new(id, after: names.last, count: names.count, maximumCount: maximumCount)
+        let name = try OutboxNames.new(suffix, after: names.last, count: names.count, maximumCount: maximumCount)
         do {
             try replace(name, with: bytes)
         } catch {
@@ -74,11 +79,13 @@ final class OutboxFolder: OutboxStore {
             name, with: bytes, through: "\(UUID().uuidString.lowercased()).temporary", date: Date(),
             synchronize: true)
         try files.folder.synchronize()  // the name
+        files.announce()
     }
 
     func remove(_ name: String) throws(SystemFailure) {
         try files.folder.remove(name)
         try files.folder.synchronize()
+        files.announce()
     }
 
     func bytes(of name: String) throws(SystemFailure) -> Data? {
@@ -96,6 +103,6 @@ final class OutboxFolder: OutboxStore {
         let newName = name + ".damaged"
         let isRenamed: Void? = try? files.folder.move(name, to: newName)  // the caller ignores a file that remains
         let remains = isRenamed == nil && (try? contains(name)) != false  // or another process has renamed it
-        return url.appendingPathComponent(remains ? name : newName, isDirectory: false)
+        return file(of: remains ? name : newName)
     }
 }

@@ -7,7 +7,7 @@ final class OutboxNote: Interceptor {
 
     init(_ entry: Outbox.Entry) {
         let entity = entry.entity.map { " for \($0.shortenedForDisplay)" } ?? ""
-        detail = "attempt \(entry.attempts + 1) of entry \(entry.id)\(entity)"
+        detail = "attempt \(entry.attempts) of entry \(entry.id)\(entity)"
     }
 
     func intercept(_ request: Request, next: Next) async throws -> Response {

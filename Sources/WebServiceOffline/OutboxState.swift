@@ -9,14 +9,24 @@ import WebServiceCore
 /// changes.
 struct OutboxState {
     enum Lane: Hashable, Sendable {
-        case entity(String)
+        /// Entities with the same hash share a lane.
+        case entity(_ hash: UInt64)
         case entry(UUID)
+    }
+
+    /// Returns the hash of an entity in the names of entries.
+    static func hash(_ entity: String) -> UInt64 {
+        var entity = entity
+        return entity.withUTF8 { XXHash64.hash(UnsafeRawBufferPointer($0)) }
     }
 
     struct Item: Sendable {
         /// The name of the file.
         let name: String
+        let lane: Lane
         var entry: Outbox.Entry
+        /// Whether the file could not be read, so that the entity and the date are unknown.
+        var isUnread = false
         /// The number of consecutive failures, which determines the pause.
         var failures = 0
         /// Identifies the current attempt or pause.
@@ -26,7 +36,11 @@ struct OutboxState {
         var outcome: Outbox.Entry.State?
         var task: Task<Void, Never>?
 
-        var lane: Lane { entry.entity.map(Lane.entity) ?? .entry(entry.id) }
+        init(name: String, entry: Outbox.Entry) {
+            (self.name, self.entry) = (name, entry)
+            let hash = entry.entity.map(OutboxState.hash) ?? OutboxNames.lane(of: name)
+            lane = hash.map(Lane.entity) ?? .entry(entry.id)
+        }
     }
 
     private(set) var items: [UUID: Item] = [:]
@@ -36,6 +50,10 @@ struct OutboxState {
     /// A Boolean value that indicates whether this process sends.
     private(set) var isSender = false
     private(set) var isClosed = false
+    /// A Boolean value that indicates whether the names of the entries could not be read.
+    var isUnreadable = false
+    /// A Boolean value that indicates whether the folder is read soon.
+    var isReadSoon = false
     var observers: [UUID: AsyncStream<Outbox.Update>.Continuation] = [:]
     /// The changes that have not been delivered yet.
     var delivery = SerialDelivery<Delivery>()
@@ -95,6 +113,23 @@ struct OutboxState {
         offer(item.lane)
         return item
     }
+
+    /// Adds the entity and the date of an entry that could not be read before, and returns it.
+    mutating func complete(_ item: Item, with head: StoredRequest.Head) -> Item {
+        guard item.isUnread else { return item }
+        let completed = change(item.entry.id) { item in
+            var entry = Outbox.Entry(id: item.entry.id, entity: head.entity, date: head.date)
+            (entry.state, entry.attempts) = (item.entry.state, item.entry.attempts)
+            (item.entry, item.isUnread) = (entry, false)
+        }
+        return completed ?? item
+    }
+
+    /// The names of the entries that could not be read, in ascending order.
+    var unreadNames: [String] { items.values.filter(\.isUnread).map(\.name).sorted() }
+
+    /// Adds a failure to read the folder or the file of an entry.
+    mutating func addUnreadable(_ file: URL) { record(.unreadable(file)) }
 
     /// Ends the pause or the blockade of an entry.
     mutating func resume(_ id: UUID) {
@@ -158,6 +193,7 @@ struct OutboxState {
                 outage.begin(id)
                 item.turn += 1
                 item.entry.state = .sending
+                if item.outcome == nil { item.entry.attempts += 1 }
                 record(.entry(item.entry))
                 started.append(item)
             }

@@ -9,6 +9,10 @@ package protocol OutboxStore: Sendable {
     var queue: BlockingQueue { get }
     /// The folder of the damaged files.
     var url: URL { get }
+    /// The folder or the database, for errors.
+    var place: URL { get }
+    /// The file whose attributes are changed after each change of the entries.
+    var lockFile: URL { get }
 
     /// Tries to take the lock of the process that sends, and returns whether this object holds it.
     func takeLock() throws -> Bool
@@ -18,8 +22,12 @@ package protocol OutboxStore: Sendable {
     func names() throws -> OutboxNames
     /// Returns the names of the damaged files, without access to the entries.
     func damagedNames() throws -> [String]
+    /// Returns the URL of the file with an entry.
+    func file(of name: String) -> URL
     /// Stores an entry after all others, and returns its name and the earlier names.
-    func add(_ bytes: Data, id: UUID, maximumCount: Int) throws -> (name: String, earlier: [String])
+    ///
+    /// - Parameter suffix: The part of the name after the number.
+    func add(_ bytes: Data, suffix: String, maximumCount: Int) throws -> (name: String, earlier: [String])
     /// Returns whether an entry exists.
     func contains(_ name: String) throws -> Bool
     func replace(_ name: String, with bytes: Data) throws
@@ -39,8 +47,10 @@ package protocol OutboxStore: Sendable {
 
 /// The names of the entries and of the damaged files.
 ///
-/// The name of an entry, `NUMBER-ID.entry`, specifies its place in the order of the submissions.
-/// The number is greater than those of all entries that existed before the submission began.
+/// The name of an entry, `NUMBER-ID.entry` or `NUMBER-ID-LANE.entry`, specifies its place in the
+/// order of the submissions. The number is greater than those of all entries that existed before
+/// the submission began. The lane is a hash of the entity, so that an entry that cannot be read
+/// delays the later ones of its entity, and no others.
 package struct OutboxNames {
     /// The names of the entries, in ascending order.
     package var entries: [String] = []
@@ -51,10 +61,31 @@ package struct OutboxNames {
     /// Returns the number in the name of an entry; `nil` for another name.
     package static func number(of name: String) -> UInt64? {
         let bytes = name.utf8
-        guard bytes.count == 59, name.hasSuffix(".entry"), bytes.dropFirst(16).first == UInt8(ascii: "-"),
-            bytes.prefix(16).allSatisfy({ ASCII.isDigit($0) || (0x61...0x66).contains($0) })
+        guard bytes.count == 59 || bytes.count == 76 && bytes.dropFirst(53).first == UInt8(ascii: "-"),
+            name.hasSuffix(".entry"), bytes.dropFirst(16).first == UInt8(ascii: "-")
         else { return nil }
-        return UInt64(String(decoding: bytes.prefix(16), as: UTF8.self), radix: 16)
+        return number(bytes.prefix(16))
+    }
+
+    private static func number(_ digits: Substring.UTF8View) -> UInt64? {
+        guard digits.allSatisfy({ ASCII.isDigit($0) || (0x61...0x66).contains($0) }) else { return nil }
+        return UInt64(String(decoding: digits, as: UTF8.self), radix: 16)
+    }
+
+    /// Returns the identifier in the name of an entry.
+    static func id(of name: String) -> UUID? {
+        UUID(uuidString: String(decoding: name.utf8.dropFirst(17).prefix(36), as: UTF8.self))
+    }
+
+    /// Returns the lane in the name of an entry; `nil` if it has none.
+    static func lane(of name: String) -> UInt64? {
+        name.utf8.count == 76 ? number(name.utf8.dropFirst(54).prefix(16)) : nil
+    }
+
+    /// Returns the part of the name of an entry after the number.
+    static func suffix(_ id: UUID, _ entity: String?) -> String {
+        let lane = entity.map { "-\(OutboxState.hash($0).hexadecimal)" } ?? ""
+        return "-\(id.uuidString.lowercased())\(lane).entry"
     }
 
     /// Returns the name of a new entry.
@@ -64,20 +95,22 @@ package struct OutboxNames {
     ///   - count: The number of entries.
     /// - Throws: `outboxFull` if there are as many entries as permitted.
     package static func new(
-        _ id: UUID, after last: String?, count: Int, maximumCount: Int
+        _ suffix: String, after last: String?, count: Int, maximumCount: Int
     ) throws(WebServiceError) -> String {
         guard count < maximumCount else {
             throw WebServiceError(
                 .outboxFull, "the outbox has \(count) entries; wait until some are sent, or increase maximumCount")
         }
         let last = last.flatMap(number) ?? 0
-        return "\((last < .max ? last + 1 : last).hexadecimal)-\(id.uuidString.lowercased()).entry"
+        return (last < .max ? last + 1 : last).hexadecimal + suffix
     }
 }
 
 extension OutboxStore {
     func add(_ request: StoredRequest, maximumCount: Int) throws -> (name: String, earlier: [String]) {
-        try add(try request.encoded(), id: request.head.id, maximumCount: maximumCount)
+        try add(
+            try request.encoded(), suffix: OutboxNames.suffix(request.head.id, request.head.entity),
+            maximumCount: maximumCount)
     }
 
     func replace(_ name: String, with request: StoredRequest) throws {
@@ -98,6 +131,8 @@ extension OutboxStore {
 /// A folder with a file that is locked by the process that sends.
 package final class LockedFolder: Sendable {
     package let folder: Folder
+    /// The URL of the file.
+    package let url: URL
     private let lockFile: Descriptor
 
     /// Opens a folder, which is created if necessary. Its name and those of its parents are flushed
@@ -124,12 +159,18 @@ package final class LockedFolder: Sendable {
             }
             lockFile = try folder.openFile(lockName, isNew: false)
             self.folder = folder
+            self.url = url.appendingPathComponent(lockName, isDirectory: false)
         } catch let failure as SystemFailure {
-            throw failure.error(.storage, "the folder of the outbox could not be opened")
+            throw failure.error(
+                .storage,
+                "the folder '\(url.path)' of the outbox could not be opened; check its permissions, or use another "
+                    + "folder")
         }
         guard try lockFile.lock(isShared: true) != .unsupported else {
             throw WebServiceError(
-                .storage, "the file system does not support locks; choose another folder for the outbox")
+                .storage,
+                "the file system of the folder '\(url.path)' does not support locks; choose another folder for the "
+                    + "outbox")
         }
         lockFile.unlock()
     }
@@ -137,5 +178,13 @@ package final class LockedFolder: Sendable {
     /// Tries to take the lock, and returns whether this object holds it.
     package func takeLock() throws(SystemFailure) -> Bool { try lockFile.lock() == .taken }
 
-    package func unlock() { lockFile.unlock() }
+    package func unlock() {
+        lockFile.unlock()
+        announce()
+    }
+
+    /// Notifies the outboxes that watch the file.
+    package func announce() {
+        try? lockFile.setModified(Date())  // without it, they notice the change later
+    }
 }

@@ -39,7 +39,7 @@ extension WebService {
         let store = try open()
         let outbox = Outbox(store, of: self, options: options, decide: onFailure)
         store.queue.run { outbox.findDamagedFiles() }
-        outbox.poll()
+        outbox.begin()
         return outbox
     }
 }

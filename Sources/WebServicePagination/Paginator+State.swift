@@ -3,10 +3,11 @@ public import WebServiceCore
 extension Paginator {
     /// The progress of a ``Paginator``, which can be saved and restored.
     ///
-    /// A state can be encoded, for example as JSON, and restored with `reset(to:)`.
+    /// A state can be encoded, for example as JSON, and restored with `reset(to:)`. It consists of
+    /// at most a few kilobytes and the next position, however many pages were visited.
     ///
-    /// A state contains positions in plain text, although the cursors and links of some servers are
-    /// secret.
+    /// A state contains the next position in plain text, although the cursors and links of some
+    /// servers are secret.
     public struct State: Codable, Hashable, Sendable {
         /// The position of the next page; `nil` at the beginning, and at the end if it is unknown.
         public internal(set) var position: Position?
@@ -26,8 +27,8 @@ extension Paginator {
         /// The number of consecutive empty pages.
         var emptyPages = 0
 
-        /// The visited positions; remains empty if positions only grow.
-        var visited: Set<Position> = []
+        /// The visited positions; `nil` at the beginning, and if positions only grow.
+        private var trail: VisitedPositions?
 
         init(at position: Position? = nil, itemsPerPage: Int?) {
             self.position = position
@@ -35,7 +36,7 @@ extension Paginator {
         }
 
         /// A Boolean value that indicates whether the next page has been visited before.
-        var isRepeated: Bool { position.map(visited.contains) ?? false }
+        var isRepeated: Bool { position.map { trail?.contains($0) == true } ?? false }
 
         /// Advances past a page.
         ///
@@ -59,7 +60,11 @@ extension Paginator {
                 }
                 emptyPages += 1
             }
-            if tracks { visited.formUnion([position ?? page.address].compactMap(\.self)) }
+            if tracks, let visited = position ?? page.address {
+                var trail = trail ?? VisitedPositions()
+                trail.insert(visited)
+                self.trail = trail
+            }
             let (count, overflows) = itemCount.addingReportingOverflow(page.items.count)
             itemCount = overflows ? .max : count
             if let all = page.total { total = all >= 0 ? all : nil }

@@ -24,8 +24,10 @@ import WebServiceCore
 /// - The list ends with a page without a next position and, for offsets and page numbers, also
 ///   after ``Page/total`` items.
 /// - A next page that has been visited before fails with `WebServiceError.Code.repeatedCursor`
-///   and is not requested again until a reset. For this purpose, every cursor or link is retained
-///   until then.
+///   and is not requested again until a reset. For this purpose, hashes of the last 128 cursors or
+///   links are retained, and of those whose number is a power of two, such as the first. A longer
+///   loop that returns to another page ends after at most twice as many pages as there are
+///   different ones.
 /// - An empty page with a next position is returned like any other page, but too many consecutive
 ///   ones fail with `WebServiceError.Code.tooManyEmptyPages`.
 /// - ``state`` can be saved and restored.

@@ -14,11 +14,12 @@ import FoundationNetworking
 /// - A circuit is closed at first, and requests are sent. It opens when ``threshold`` is reached:
 ///   after a number of consecutive failures, or at a ratio of failures.
 /// - While a circuit is open, requests fail immediately with `WebServiceError.Code.circuitOpen`.
-///   `WebServiceError.timeUntilTrial` is the remaining duration.
+///   `WebServiceError.timeUntilTrial` is the remaining duration. The server's last failure is the
+///   `response` of the error, without the body, or its `underlying` error.
 /// - After ``openDuration``, the next request is sent as a trial. Until the trial ends, other
 ///   requests fail as before, with a remaining duration of zero. If the trial succeeds, the circuit
-///   closes; if it fails, the circuit opens again. If the trial is cancelled, the next request is
-///   the trial.
+///   closes; if it fails, the circuit opens again. If the trial is cancelled or exceeds its
+///   deadline, the next request is the trial.
 ///
 /// Unless `isFailure` specifies otherwise, failures are the statuses 500, 502, 503 and 504, and the
 /// transport errors of `RetryPolicy.defaultErrorCodes` except `notConnectedToInternet`. Every other
@@ -27,9 +28,9 @@ import FoundationNetworking
 ///
 /// After a retry policy in the list of interceptors, a circuit breaker counts each attempt; before
 /// it, each exchange. A request that an open circuit refuses is not retried. Each change of a
-/// circuit is recorded in the task's `Timeline`. A circuit without a change for an hour and for
-/// ``openDuration`` may be closed to release its memory. Services that share an instance share its
-/// circuits. All members may be used from any thread.
+/// circuit, and each refusal, is recorded in the task's `Timeline`. A circuit without a change for
+/// an hour and for ``openDuration`` may be closed to release its memory. Services that share an
+/// instance share its circuits. All members may be used from any thread.
 public final class CircuitBreaker: Interceptor {
     /// The failures after which a circuit opens.
     public enum Threshold: Sendable, Hashable {
@@ -50,7 +51,7 @@ public final class CircuitBreaker: Interceptor {
 
     private let isFailure: @Sendable (Result<Response, any Error>) -> Bool
     private let key: @Sendable (Request) -> String
-    private let state = Mutex(KeyedStates<Circuit>())
+    private let state = Mutex(KeyedStates<KeyedCircuit>())
 
     /// Creates a circuit breaker with closed circuits.
     ///
@@ -79,27 +80,47 @@ public final class CircuitBreaker: Interceptor {
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let (key, clock) = (key(request), next.clock)
         let version: Int
-        switch update(key, clock.now, { $0.admit(at: clock.now) }) {
-        case .sent(let admitted): version = admitted
-        case .refused(let delay):
-            throw WebServiceError(
-                .circuitOpen, "the last requests failed, so no request is sent now; try again in \(delay)",
-                underlying: OpenCircuit(timeUntilTrial: delay))
+        switch update(key, clock.now, { ($0.circuit.admit(at: clock.now), $0.failure) }) {
+        case (.sent(let admitted), _): version = admitted
+        case (.refused(let delay), let failure):
+            let trial = delay > .zero ? "the next trial is in \(delay)" : "a trial is in flight"
+            next.record(.circuit, "not sent after \(failure?.text ?? "failures"); \(trial)")
+            throw WebServiceError(failure, timeUntilTrial: delay)
         }
         let result: Result<Response, any Error>
-        do { result = .success(try await next(request)) } catch { result = .failure(error) }
-        let now = clock.now
+        do {
+            result = .success(
+                try await withTaskCancellationHandler {
+                    try await next(request)
+                } onCancel: {
+                    // A following interceptor may ignore the cancellation.
+                    _ = end(key, version, .neither, by: clock)
+                })
+        } catch { result = .failure(error) }
         let outcome = Circuit.Outcome(result, isFailure)
-        let change = update(key, now) {
-            $0.end(version, outcome, threshold, openDuration: openDuration, at: now)
-        }
+        let change = end(
+            key, version, outcome, by: clock, failure: outcome == .failure ? ServerFailure(result) : nil)
         if let change { next.record(.circuit, change.rawValue) }
         return try result.get()
     }
 
-    private func update<Change>(_ key: String, _ now: UInt64, _ body: (inout Circuit) -> Change) -> Change {
+    /// Applies the result of a request.
+    private func end(
+        _ key: String, _ version: Int, _ outcome: Circuit.Outcome, by clock: TaskClock, failure: ServerFailure? = nil
+    ) -> Circuit.Change? {
+        let now = clock.now
+        return update(key, now) { keyed in
+            let change = keyed.circuit.end(version, outcome, threshold, openDuration: openDuration, at: now)
+            if let failure { keyed.failure = failure } else if change == .closed { keyed.failure = nil }
+            return change
+        }
+    }
+
+    private func update<Value>(_ key: String, _ now: UInt64, _ body: (inout KeyedCircuit) -> Value) -> Value {
         let limit = max(openDuration, .seconds(3_600))
-        return state.withLock { $0.update(key, Circuit(), isIdle: { $0.isIdle(for: limit, at: now) }, body) }
+        return state.withLock {
+            $0.update(key, KeyedCircuit(), isIdle: { $0.circuit.isIdle(for: limit, at: now) }, body)
+        }
     }
 
     static func isServerFailure(_ result: Result<Response, any Error>) -> Bool {
@@ -112,9 +133,31 @@ public final class CircuitBreaker: Interceptor {
     }
 }
 
-/// The cause of a request that was not sent.
-private struct OpenCircuit: Error {
-    let timeUntilTrial: Duration
+/// A circuit, and the last failure that it counted.
+private struct KeyedCircuit: Sendable {
+    var circuit = Circuit()
+    var failure: ServerFailure?
+}
+
+/// A failed result of a request, without the body of the response.
+private enum ServerFailure: Sendable {
+    case response(Response)
+    case error(any Error)
+
+    init(_ result: Result<Response, any Error>) {
+        switch result {
+        case .success(let response): self = .response(response.withoutBody)
+        case .failure(let error): self = .error(error)
+        }
+    }
+
+    var text: String {
+        switch self {
+        case .response(let response): "status \(response.status)"
+        case .error(let error as URLError): "URLError \(error.code.rawValue)"
+        case .error(let error): "an error of type \(type(of: error))"
+        }
+    }
 }
 
 extension WebServiceError {
@@ -122,7 +165,19 @@ extension WebServiceError {
     ///
     /// Zero while a trial is in flight; `nil` for errors with a code other than
     /// `Code.circuitOpen`.
-    public var timeUntilTrial: Duration? { (underlying as? OpenCircuit)?.timeUntilTrial }
+    public var timeUntilTrial: Duration? { code == .circuitOpen ? trialDelay : nil }
+
+    fileprivate init(_ failure: ServerFailure?, timeUntilTrial: Duration) {
+        let cause = failure.map { ", the last one with \($0.text)" } ?? ""
+        self.init(
+            .circuitOpen, "recent requests failed\(cause), so no request is sent; try again after timeUntilTrial")
+        switch failure {
+        case .response(let response): self.response = response
+        case .error(let error): underlying = error
+        case nil: break
+        }
+        trialDelay = timeUntilTrial
+    }
 }
 
 extension Interceptor where Self == CircuitBreaker {
@@ -145,12 +200,14 @@ extension Interceptor where Self == CircuitBreaker {
 }
 
 extension Timeline.Kind {
-    /// A circuit of a ``CircuitBreaker`` that opened or closed.
+    /// A circuit of a ``CircuitBreaker`` that opened or closed, or that refused the request.
     public static let circuit = Timeline.Kind("circuit")
 }
 
 extension WebServiceError.Code {
     /// A request that was not sent, because a ``CircuitBreaker`` is open.
-    /// `WebServiceError.timeUntilTrial` is the duration until the next trial.
+    ///
+    /// `WebServiceError.timeUntilTrial` is the duration until the next trial. The last failure of
+    /// the server is the `response` or the `underlying` error.
     public static let circuitOpen = WebServiceError.Code("circuitOpen")
 }

@@ -50,8 +50,12 @@ public struct ConcurrencyLimit: Sendable {
 
     /// Returns a limit that follows the server's round-trip times.
     ///
-    /// The limit is computed once per window of requests; a window has as many as the limit, at
-    /// least 30:
+    /// At first, the limit doubles with each round trip, until the throughput no longer grows with
+    /// it. The limit is then halved, or lowered further, to confirm that requests were waiting in
+    /// the server. If the throughput falls as well, the limit grows again.
+    ///
+    /// Afterwards, the limit is computed once per window of requests; a window has as many as the
+    /// limit, at least 30:
     /// ```
     /// ratio = tolerance * long-term round-trip time / mean round-trip time of the window
     /// limit = (1 - smoothing) * limit + smoothing * (limit * ratio + growth)
@@ -65,14 +69,16 @@ public struct ConcurrencyLimit: Sendable {
     /// long-term round-trip time is the average of the last 120 such windows, and of windows that
     /// used no more than three quarters of the limit, after which the limit does not change. The
     /// ratio is at least 0.7 and at most 1.4. An overload multiplies the limit by 0.7, as described
-    /// at ``aimd(initial:minimum:maximum:decrease:)``.
+    /// at ``aimd(initial:minimum:maximum:decrease:)``. Requests that time out or exceed their
+    /// deadlines are not overloads for this limit. Each counts with twice its duration, and if most
+    /// requests have no response, the limit is halved. Failures of the server have no effect.
     ///
     /// If the server becomes permanently slower, the limit decreases until the long-term round-trip
     /// time has followed. While requests are always waiting, about 7 % of the server's capacity
     /// remain unused in simulations.
     ///
     /// - Parameters:
-    ///   - initial: The limit before the first windows. Defaults to 20, the value of Gradient2.
+    ///   - initial: The limit before the first window. Defaults to 20, the value of Gradient2.
     ///   - minimum: The minimum. Values below 1 count as 1. Defaults to 1.
     ///   - maximum: The maximum. Defaults to 1,000, above the connections of a `CurlSession`.
     ///   - tolerance: The increase of the round-trip time that does not count, as a factor from 1

@@ -19,15 +19,18 @@ import FoundationNetworking
 /// - A cancelled request stops waiting immediately. Waiting counts toward the
 ///   `Request.Options.deadline` of a request.
 /// - If ``maximumWaiting`` requests of a key are already waiting, the next one fails immediately
-///   with `WebServiceError.Code.concurrencyLimitExceeded`. So does a request that would wait for
-///   more than half of the time until its deadline. The expected wait is the average duration of a
-///   request, times the request's position in the queue, divided by the limit. Without this rule,
-///   an overloaded server would receive requests only shortly before their deadlines, and all of
-///   them would fail.
+///   with `WebServiceError.Code.concurrencyLimitExceeded`. A request whose response is expected
+///   after its deadline also fails, because an overloaded server would otherwise receive requests
+///   that fail anyway. The expected duration is the request's position in the queue, times the
+///   average interval between two ends, plus a duration that few requests exceed. While an adaptive
+///   limit doubles at its beginning, so does the expected number of ends.
+/// - Waiting requests are re-evaluated as others end, with the average duration of a request. Those
+///   whose deadline can no longer be met fail with the same error as soon as that is known.
 /// - An adaptive limit (``ConcurrencyLimit``) depends on the durations of the requests and on
-///   overloads. Unless `isOverload` specifies otherwise, overloads are the statuses 429 and 503,
-///   and `URLError.timedOut`. Every other response is a success. Other errors, such as a
-///   cancellation or the deadline, do not affect a limit.
+///   overloads. Unless `isOverload` specifies otherwise, overloads are status 429, statuses of 500
+///   and above with `Retry-After`, and, for `.aimd()`, `URLError.timedOut`. Other responses
+///   with a status of 500 and above, and other errors, such as a cancellation, do not affect a
+///   limit; for servers that fail, use a ``CircuitBreaker``. Every other response is a success.
 ///
 /// Each wait and each change of a limit is recorded in the task's `Timeline`. If a limiter follows
 /// a retry policy in the list of interceptors, it counts each attempt; if it precedes the retry
@@ -40,7 +43,7 @@ public final class ConcurrencyLimiter: Interceptor {
     public let maximumWaiting: Int
 
     private let limit: ConcurrencyLimit
-    private let isOverload: @Sendable (Result<Response, any Error>) -> Bool
+    private let isOverload: (@Sendable (Result<Response, any Error>) -> Bool)?
     private let key: @Sendable (Request) -> String
     private let state = Mutex(KeyedStates<ConcurrencyLane>())
 
@@ -62,7 +65,7 @@ public final class ConcurrencyLimiter: Interceptor {
     ) {
         self.limit = limit
         self.maximumWaiting = max(maximumWaiting, 0)
-        self.isOverload = isOverload ?? Self.indicatesOverload
+        self.isOverload = isOverload
         self.key = key ?? { $0.originKey }
     }
 
@@ -73,20 +76,53 @@ public final class ConcurrencyLimiter: Interceptor {
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let (key, clock) = (key(request), next.clock)
         let arrival = clock.now
-        if try await awaitPermit(key, request, clock, timeLeft: next.timeToDeadline(of: request)) {
+        let waiting = WaitingRequest(
+            request.options.priority, deadline: arrival.addingSaturated(next.timeToDeadline(of: request)))
+        if try await awaitPermit(key, waiting, clock) {
             next.record(.wait, "for the concurrency limit", from: arrival)
         }
-        let start = clock.now
+        let permit = Permit(key: key, start: clock.now, deadline: waiting.deadline)
         let result: Result<Response, any Error>
-        do { result = .success(try await next(request)) } catch { result = .failure(error) }
-        let (now, outcome) = (clock.now, outcome(of: result))
-        let change = update(key, now) { $0.end(roundTrip: now - min(start, now), outcome, at: now) }
-        for waiting in change.admitted { waiting.ring() }
-        let (before, after) = change.limits
-        if before != after {
+        do {
+            result = .success(
+                try await withTaskCancellationHandler {
+                    try await next(request)
+                } onCancel: {
+                    // A following interceptor may ignore the cancellation.
+                    _ = end(permit, clock.now < permit.deadline ? .neither : .late, clock)
+                })
+        } catch { result = .failure(error) }
+        if let (before, after) = end(permit, outcome(of: result), clock), before != after {
             next.record(.concurrencyLimit, "\(before < after ? "raised" : "lowered") from \(before) to \(after)")
         }
         return try result.get()
+    }
+
+    /// Releases a permit, unless it was already released, and sends the requests that the limit now
+    /// allows.
+    ///
+    /// - Returns: The limits before and after; `nil` if the permit was already released.
+    private func end(_ permit: Permit, _ outcome: RequestOutcome, _ clock: TaskClock) -> (before: Int, after: Int)? {
+        guard permit.end.set() else { return nil }
+        let now = clock.now
+        let roundTrip = now - min(permit.start, now)
+        let (doubled, overflows) = permit.start.addingReportingOverflow(roundTrip.multipliedSaturated(by: 2))
+        let change = update(permit.key, now) {
+            $0.end(roundTrip: roundTrip, outcome, isTight: overflows || doubled > permit.deadline, at: now)
+        }
+        for (request, expected) in change.refused {
+            request.turn.set(.failure(Self.lateError(expected, request.deadline, now)))
+        }
+        for request in change.admitted { request.admit() }
+        return change.limits
+    }
+
+    private static func lateError(_ expected: UInt64, _ deadline: UInt64, _ now: UInt64) -> WebServiceError {
+        let (expected, left) = (Int64(clamping: expected), Int64(clamping: deadline - min(now, deadline)))
+        return WebServiceError(
+            .concurrencyLimitExceeded,
+            "the response is expected in about \(Duration.nanoseconds(expected)), and \(Duration.nanoseconds(left)) "
+                + "are left until the deadline; send fewer requests or set a longer deadline")
     }
 
     /// The number of keys whose limits are retained.
@@ -101,33 +137,22 @@ public final class ConcurrencyLimiter: Interceptor {
     /// Waits until the request may be sent.
     ///
     /// - Returns: `false` if it may be sent immediately.
-    private func awaitPermit(
-        _ key: String, _ request: Request, _ clock: TaskClock, timeLeft: Duration
-    ) async throws -> Bool {
-        let (waiting, priority) = (WaitingRequest(), request.options.priority)
-        let entrance = update(key, clock.now) {
-            $0.enter(
-                waiting, priority, maximumWaiting: maximumWaiting, patience: UInt64(0).addingSaturated(timeLeft / 2))
-        }
-        switch entrance {
+    private func awaitPermit(_ key: String, _ waiting: WaitingRequest, _ clock: TaskClock) async throws -> Bool {
+        let now = clock.now
+        switch update(key, now, { $0.enter(waiting, maximumWaiting: maximumWaiting, at: now) }) {
         case .sent: return false
         case .full:
             throw WebServiceError(
                 .concurrencyLimitExceeded,
                 "\(maximumWaiting) requests are already waiting for the concurrency limit; "
                     + "send fewer or increase maximumWaiting")
-        case .late(let wait):
-            throw WebServiceError(
-                .concurrencyLimitExceeded,
-                "the request would wait about \(Duration.nanoseconds(Int64(clamping: wait))) for the concurrency "
-                    + "limit, and \(timeLeft) are left until its deadline; send fewer requests or set a longer deadline"
-            )
+        case .late(let expected): throw Self.lateError(expected, waiting.deadline, now)
         case .waits(let token):
             try await withTaskCancellationHandler {
                 try await waiting.turn.value.get()
             } onCancel: {
                 // An admitted request is in flight, and ends as such.
-                guard update(key, clock.now, { $0.remove(token, priority) }) != nil else { return }
+                guard update(key, clock.now, { $0.remove(token, waiting.priority) }) else { return }
                 waiting.turn.set(.failure(CancellationError()))
             }
             return true
@@ -135,9 +160,14 @@ public final class ConcurrencyLimiter: Interceptor {
     }
 
     private func outcome(of result: Result<Response, any Error>) -> RequestOutcome {
-        if isOverload(result) { return .overload }
-        if case .success = result { return .success }
-        return .neither
+        if let isOverload, isOverload(result) { return .overload }
+        switch result {
+        case .success(let response):
+            if isOverload == nil, response.indicatesOverload { return .overload }
+            return response.status < 500 ? .success : .neither
+        case .failure(let error):
+            return (error as? URLError)?.code == .timedOut && isOverload == nil ? .timeout : .neither
+        }
     }
 
     private func update<Value>(_ key: String, _ now: UInt64, _ body: (inout ConcurrencyLane) -> Value) -> Value {
@@ -149,20 +179,21 @@ public final class ConcurrencyLimiter: Interceptor {
                 body)
         }
     }
-
-    private static func indicatesOverload(_ result: Result<Response, any Error>) -> Bool {
-        switch result {
-        case .success(let response): [429, 503].contains(response.status)
-        case .failure(let error): (error as? URLError)?.code == .timedOut
-        }
-    }
 }
 
-/// A request that waits for its permit.
-private final class WaitingRequest: AlarmTarget {
-    let turn = Once<Result<Void, any Error>>()
+/// The permit of a request in flight.
+private struct Permit: Sendable {
+    let key: String
+    let start: UInt64
+    /// The instant of the request's deadline.
+    let deadline: UInt64
+    /// Set when the permit is released.
+    let end = OnceFlag()
+}
 
-    func ring() { turn.set(.success(())) }
+extension Response {
+    /// Whether the server states that it is overloaded.
+    fileprivate var indicatesOverload: Bool { status == 429 || status >= 500 && header(.retryAfter) != nil }
 }
 
 extension Interceptor where Self == ConcurrencyLimiter {
@@ -191,6 +222,6 @@ extension Timeline.Kind {
 extension WebServiceError.Code {
     /// A request that was not sent because too many requests are already waiting for a
     /// ``ConcurrencyLimiter``: either ``ConcurrencyLimiter/maximumWaiting``, or so many that the
-    /// request would wait for more than half of the time until its deadline.
+    /// response is expected after the deadline.
     public static let concurrencyLimitExceeded = WebServiceError.Code("concurrencyLimitExceeded")
 }

@@ -11,8 +11,10 @@ import FoundationNetworking
 /// service.interceptors = [.retry(), .waitForConnectivity(within: .seconds(120))]
 /// ```
 /// If a request fails because its host cannot be found or connected to while the device has no
-/// network, the request is sent again as soon as there is a network. This applies to every method,
-/// because no byte of the request was sent. Otherwise, and when ``limit`` has passed, the request
+/// network, the request is sent again as soon as there is a network. This applies to every method
+/// if nothing of the exchange was sent. After an earlier attempt or a redirect, it applies to
+/// requests with an idempotent method (RFC 9110, section 9.2.2) or an `Idempotency-Key`, because a
+/// server may have processed the request. Otherwise, and when ``limit`` has passed, the request
 /// fails with the error of the transport.
 ///
 /// By default, the device has a network if the routing table of the system contains a route to the
@@ -21,14 +23,18 @@ import FoundationNetworking
 /// better source. `isConnected` can provide another source.
 ///
 /// The routing table is read when a request fails, then after 0.25 seconds, and after pauses that
-/// double up to 4 seconds. Waiting counts toward the `Request.Options.deadline`, stops
-/// immediately when the task is cancelled, and is recorded in the task's `Timeline`. A body that
-/// can be read only once is not sent again.
+/// double up to 4 seconds. Waiting counts toward the `Request.Options.deadline`, and ends before
+/// the deadline with the error of the transport. It stops immediately when the task is cancelled,
+/// and is recorded in the task's `Timeline`. A body that can be read only once is not sent again.
+///
+/// A retry policy after this interceptor begins again after a wait: all attempts of the policy may
+/// fail while there is no network. A retry policy before it counts the waits of an attempt toward
+/// its budget. In both orders, ``limit`` applies to the whole exchange.
 ///
 /// An `Outbox` of the service uses the same source: if a request has failed for lack of a network,
 /// its entries are sent as soon as there is one.
 public struct ConnectivityWait: Interceptor {
-    /// The maximum total duration of the waits for one request.
+    /// The maximum total duration of the waits of one exchange.
     public let limit: Duration
 
     private let isConnected: @Sendable (String) -> Bool
@@ -41,7 +47,7 @@ public struct ConnectivityWait: Interceptor {
     /// Creates an interceptor.
     ///
     /// - Parameters:
-    ///   - limit: The maximum total duration of the waits for one request. Defaults to 60 seconds.
+    ///   - limit: The maximum total duration of the waits of one exchange. Defaults to 60 seconds.
     ///   - isConnected: Returns whether the device has a network for a host: a name, or an address
     ///     without brackets. Called in the background; it must not block. Defaults to `nil`: the
     ///     routing table.
@@ -54,33 +60,46 @@ public struct ConnectivityWait: Interceptor {
     ///
     /// - Throws: An error of `next`, or `CancellationError` during a wait.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        let clock = next.clock
-        let end = clock.now.addingSaturated(limit)
-        while true {
-            do {
-                return try await next(request)
-            } catch let error as URLError where Self.errorCodes.contains(error.code) {
-                guard let host = request.url.flatMap(Origin.init)?.host, request.canSendBody,
-                    request.template?.httpBodyStream == nil,
-                    try await waits(for: host, until: end, clock, next)
-                else { throw error }
-            }
+        var result: Result<Response, any Error>
+        do { result = .success(try await next(request)) } catch { result = .failure(error) }
+        while case .failure(let error as URLError) = result, Self.errorCodes.contains(error.code),
+            try await waits(toRepeat: request, next)
+        {
+            guard let repeated = await next.again(request) else { break }
+            result = repeated
         }
+        return try result.get()
     }
 
     /// Waits until there is a network.
     ///
-    /// - Returns: `false` if there was one from the start, or the limit has passed.
-    private func waits(for host: String, until end: UInt64, _ clock: TaskClock, _ next: Next) async throws -> Bool {
-        let start = clock.now
+    /// - Returns: `false` if there was one from the start, the request must not be sent again, or
+    ///   the limit or the deadline leaves no time.
+    private func waits(toRepeat request: Request, _ next: Next) async throws -> Bool {
+        guard let host = request.url.flatMap(Origin.init)?.host, request.canSendBody,
+            request.template?.httpBodyStream == nil, !isConnected(to: host)
+        else { return false }
+        guard
+            request.method.isIdempotent || request.headers["Idempotency-Key"] != nil
+                || next.hasSentNothing(ifFailedWith: Self.errorCodes)
+        else {
+            next.record(.noRetry, "no network, but \(request.method) is not idempotent, and was sent before")
+            return false
+        }
+        let start = next.clock.now
         var pause = Duration.milliseconds(250)
-        guard !isConnected(to: host) else { return false }
         repeat {
-            guard clock.now.addingSaturated(pause) <= end else {
+            let waited = next.withValue(of: Self.self, Duration.zero) { $0 }
+            guard waited + pause <= limit else {
                 next.record(.noRetry, "no network within \(limit)")
                 return false
             }
-            try await clock.sleep(for: pause)
+            guard pause < next.timeToDeadline(of: request) else {
+                next.record(.noRetry, "no network, and the deadline leaves no time for a pause of \(pause)")
+                return false
+            }
+            try await next.clock.sleep(for: pause)
+            next.withValue(of: Self.self, Duration.zero) { $0 += pause }
             pause = min(pause * 2, .seconds(4))
         } while !isConnected(to: host)
         next.record(.wait, "for a network", from: start)
@@ -98,7 +117,7 @@ extension Interceptor where Self == ConnectivityWait {
     /// Returns an interceptor that waits for a network; see ``ConnectivityWait``.
     ///
     /// - Parameters:
-    ///   - limit: The maximum total duration of the waits for one request. Defaults to 60 seconds.
+    ///   - limit: The maximum total duration of the waits of one exchange. Defaults to 60 seconds.
     ///   - isConnected: Returns whether the device has a network for a host. Defaults to `nil`: the
     ///     routing table.
     public static func waitForConnectivity(

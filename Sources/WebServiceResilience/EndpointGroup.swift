@@ -78,9 +78,8 @@ public final class EndpointGroup: Interceptor {
 
     /// Sends the request to an endpoint.
     ///
-    /// - Throws: `WebServiceError.Code.interceptorOrder`, or an error of `next`.
+    /// - Throws: An error of `next`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        try checkOrder(request, next)
         guard !origins.isEmpty, let url = request.url, let origin = Origin(url), origin == next.baseOrigin else {
             return try await next(request)
         }
@@ -90,20 +89,33 @@ public final class EndpointGroup: Interceptor {
         var request = request
         request.url = url.replacingOrigin(by: origins[index])
         let result: Result<Response, any Error>
-        do { result = .success(try await next(request)) } catch { result = .failure(error) }
+        do {
+            result = .success(
+                try await withTaskCancellationHandler {
+                    try await next(request)
+                } onCancel: {
+                    // A following interceptor may ignore the cancellation of a trial.
+                    _ = version.map { end(index, $0, .neither, by: clock) }
+                })
+        } catch { result = .failure(error) }
         if let version {
-            let (outcome, now) = (Circuit.Outcome(result, isFailure), clock.now)
-            let change = circuits.withLock {
-                $0[index].end(
-                    version, outcome, .consecutiveFailures(maximumFailures), openDuration: skipDuration, at: now)
-            }
-            switch change {
+            switch end(index, version, Circuit.Outcome(result, isFailure), by: clock) {
             case .opened: next.record(.endpoint, "\(origins[index]) is skipped for \(skipDuration)")
             case .closed: next.record(.endpoint, "\(origins[index]) is available again")
             case nil: break
             }
         }
         return try result.get()
+    }
+
+    /// Applies the result of a request to an endpoint.
+    private func end(
+        _ index: Int, _ version: Int, _ outcome: Circuit.Outcome, by clock: TaskClock
+    ) -> Circuit.Change? {
+        let now = clock.now
+        return circuits.withLock {
+            $0[index].end(version, outcome, .consecutiveFailures(maximumFailures), openDuration: skipDuration, at: now)
+        }
     }
 
     /// Returns the index of an endpoint, and the version of its circuit. The version is `nil` if no
@@ -139,17 +151,6 @@ public final class EndpointGroup: Interceptor {
         }
         guard let first else { return sorted }
         return [first] + sorted.filter { $0 != first }
-    }
-
-    private func checkOrder(_ request: Request, _ next: Next) throws {
-        let attempts = "each attempt would be sent to the same endpoint"
-        try next.require(".endpoints()", after: (RetryPolicy.self, ".retry()"), because: attempts, request)
-        try next.require(".endpoints()", after: (Hedging.self, ".hedging()"), because: attempts, request)
-        let keys = "the key would be the same for all endpoints"
-        try next.require(".endpoints()", before: (CircuitBreaker.self, ".circuitBreaker()"), because: keys, request)
-        try next.require(
-            ".endpoints()", before: (ConcurrencyLimiter.self, ".concurrencyLimit()"), because: keys, request)
-        try next.require(".endpoints()", before: (RateLimiter.self, ".rateLimit()"), because: keys, request)
     }
 }
 

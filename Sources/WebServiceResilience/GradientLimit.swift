@@ -9,6 +9,10 @@
 ///   into a lower limit.
 /// - A ratio is that of a window of requests, since a single round-trip time is hardly evidence.
 /// - The growth accelerates, since otherwise a limit that is half of the capacity takes too long.
+///
+/// At first, the limit doubles with each round trip until it reaches the capacity (``LimitProbe``).
+/// A request without a response counts with twice its duration. If most requests have no response,
+/// the limit is halved.
 struct GradientLimit: LimitAlgorithm {
     struct Parameters: Sendable {
         var bounds: ClosedRange<Double>
@@ -29,11 +33,17 @@ struct GradientLimit: LimitAlgorithm {
     static let measuredPart = 0.75
     /// The number of measured windows that the long-term round-trip time is an average of.
     static let memory = 120
+    /// The number of windows in which a limit that is too low may double.
+    static let settling = 12
+    /// The number of requests without a response that lowers a small limit.
+    static let minimumMissing = 10
     /// The range of the ratio in one window, so that outliers have a limited effect.
     static let ratios = 0.7...1.4
 
     private let parameters: Parameters
     private var value: Double
+    /// The growth at the beginning; `nil` when it has ended.
+    private var probe: LimitProbe?
     private var recovery = OverloadRecovery()
     /// The number of the window in its cycle. The first windows of the changes and of the
     /// measurement are skipped, because the queue fills and empties.
@@ -43,30 +53,71 @@ struct GradientLimit: LimitAlgorithm {
     private var measured = 0
     /// The number of consecutive changes without evidence of a queue.
     private var growths = 0
+    /// The number of windows since the growth at the beginning.
+    private var windows = 0
+    /// The number by which requests without a response have exceeded those with one.
+    private var missing = 0
 
-    init(initial: Int, _ parameters: Parameters) {
+    /// - Parameter probes: Whether the limit doubles at first.
+    init(initial: Int, _ parameters: Parameters, probes: Bool = true) {
         self.parameters = parameters
         value = Double(initial).clamped(to: parameters.bounds)
+        probe = probes ? LimitProbe(initial: initial, bounds: parameters.bounds) : nil
     }
 
     var limit: Int {
-        position < Self.changes ? Int(value) : Int((value * Self.measuredPart).clamped(to: parameters.bounds))
+        if let probe { return probe.limit }
+        return position < Self.changes ? Int(value) : Int((value * Self.measuredPart).clamped(to: parameters.bounds))
     }
 
-    mutating func end(roundTrip: UInt64, inFlight: Int, outcome: RequestOutcome) {
-        guard recovery.endsRequest() else { return }
-        switch outcome {
-        case .success: samples.add(roundTrip, inFlight)
-        case .overload:
-            value = (value * ConcurrencyLimit.overloadFactor).clamped(to: parameters.bounds)
-            (samples, growths) = (Samples(), 0)
-            recovery.begin(inFlight: inFlight)
-        case .neither: break
+    var outlook: LimitOutlook {
+        if let probe { return probe.outlook }
+        return windows < Self.settling ? .settling : .steady
+    }
+
+    mutating func end(_ request: EndedRequest) {
+        guard recovery.endsRequest() else {
+            probe?.restart(at: request.instant)
+            return
         }
+        switch request.outcome {
+        case .success: missing = max(missing - 1, 0)
+        case .timeout, .late: missing += 1
+        case .overload: return lower(by: ConcurrencyLimit.overloadFactor, request)
+        case .neither: return
+        }
+        if missing >= max(Self.minimumMissing, limit / 2) { return lower(by: 0.5, request) }
+        if probe != nil { return grow(request) }
+        let factor: UInt64 = request.outcome == .success ? 1 : 2
+        samples.add(request.roundTrip.multipliedSaturated(by: factor), request.inFlight)
         if samples.count >= max(limit, Self.minimumSamples) { endWindow() }
     }
 
+    private mutating func grow(_ request: EndedRequest) {
+        guard Double(request.inFlight) > Double(limit) * Self.measuredPart else {
+            probe?.restart(at: request.instant)
+            return
+        }
+        let step = probe?.end(request)
+        value = probe?.value ?? value
+        switch step {
+        case .lowered: recovery.begin(inFlight: request.inFlight)
+        case .reachedCapacity:
+            probe = nil
+            samples = Samples()
+        case .none?, nil: break
+        }
+    }
+
+    private mutating func lower(by factor: Double, _ request: EndedRequest) {
+        value = (value * factor).clamped(to: parameters.bounds)
+        probe = nil
+        (samples, growths, missing) = (Samples(), 0, 0)
+        recovery.begin(inFlight: request.inFlight)
+    }
+
     private mutating func endWindow() {
+        windows = min(windows + 1, Self.settling)
         switch position {
         case 0, Self.changes: break
         case ..<Self.changes where Double(samples.maximumInFlight) > value * Self.measuredPart: change()
@@ -89,22 +140,5 @@ struct GradientLimit: LimitAlgorithm {
     private mutating func measure() {
         measured = min(measured + 1, Self.memory)
         longTerm += (samples.mean - longTerm) * 2 / Double(measured + 1)
-    }
-}
-
-/// The round-trip times of a window.
-private struct Samples {
-    private(set) var count = 0
-    private(set) var maximumInFlight = 0
-    private var sum: UInt64 = 0
-
-    /// The mean in nanoseconds.
-    var mean: Double { Double(sum) / Double(max(count, 1)) }
-
-    mutating func add(_ roundTrip: UInt64, _ inFlight: Int) {
-        count += 1
-        maximumInFlight = max(maximumInFlight, inFlight)
-        let (total, overflows) = sum.addingReportingOverflow(roundTrip)
-        sum = overflows ? .max : total
     }
 }

@@ -32,12 +32,13 @@ import FoundationNetworking
 /// those of a separate exchange, whose parent is the exchange of the first request. The task's
 /// timeline contains both requests and each decision.
 ///
-/// In the list of interceptors, place a hedging interceptor after a retry policy, so that a pause
-/// does not count as a late response. Place it before limiters, so that they count both requests,
-/// and before an ``EndpointGroup``, so that the second request is sent to another endpoint. In any
-/// other order, requests fail with `WebServiceError.Code.interceptorOrder`. After an hour without
-/// responses, the response times of a key may be removed. Services that share an instance share its
-/// response times and its budget. All members may be used from any thread.
+/// In the list of interceptors, place a hedging interceptor after a retry policy and a
+/// ``ConnectivityWait``, so that a pause does not count as a late response. Place it before
+/// limiters, so that they count both requests, and before an ``EndpointGroup``, so that the second
+/// request is sent to another endpoint. In any other order, requests fail with
+/// `WebServiceError.Code.interceptorOrder`. After an hour without responses, the response times of
+/// a key may be removed. Services that share an instance share its response times and its budget.
+/// All members may be used from any thread.
 public final class Hedging: Interceptor {
     /// The duration after which the second request is sent.
     public enum Delay: Sendable, Hashable {
@@ -83,10 +84,8 @@ public final class Hedging: Interceptor {
 
     /// Sends the request, and sends it again if the response is late.
     ///
-    /// - Throws: `WebServiceError.Code.interceptorOrder`, `CancellationError`, or an error of
-    ///   `next`.
+    /// - Throws: `CancellationError`, or an error of `next`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        try checkOrder(request, next)
         let (key, clock) = (key(request), next.clock)
         let start = clock.now
         let result: Result<Response, any Error>
@@ -154,16 +153,6 @@ public final class Hedging: Interceptor {
                 key, RecentTimes(quantile: quantile),
                 isIdle: { $0.latest.addingSaturated(.seconds(3_600)) <= now }, body)
         }
-    }
-
-    private func checkOrder(_ request: Request, _ next: Next) throws {
-        try next.require(
-            ".hedging()", after: (RetryPolicy.self, ".retry()"),
-            because: "a pause of the retry policy would count as a late response", request)
-        let reason = "the limiter would not count the second request"
-        try next.require(
-            ".hedging()", before: (ConcurrencyLimiter.self, ".concurrencyLimit()"), because: reason, request)
-        try next.require(".hedging()", before: (RateLimiter.self, ".rateLimit()"), because: reason, request)
     }
 
     private static func isTransient(_ result: Result<Response, any Error>) -> Bool {

@@ -7,9 +7,14 @@ public import WebServiceCore
 /// service.interceptors = [.idempotencyKey(), .retry()]
 /// ```
 /// A server that supports the field processes only one of several requests with the same key
-/// (draft-ietf-httpapi-idempotency-key-header-07). The key is a random UUID. It is the same for all
-/// attempts of a request, so this interceptor precedes the `RetryPolicy` in the list. A request
-/// that already has the field is not changed.
+/// (draft-ietf-httpapi-idempotency-key-header-07). The key is a random UUID. An exchange has one
+/// key, which all of its requests have, regardless of what sends them again. A request that already
+/// has the field is not changed: a custom interceptor that sends several different requests in one
+/// exchange sets the field of each.
+///
+/// In the list of interceptors, place it before a `RetryPolicy`, which sends a POST request again
+/// only if it has a key. In the other order, requests fail with
+/// `WebServiceError.Code.interceptorOrder`.
 ///
 /// All members may be used from any thread.
 public struct IdempotencyKey: Interceptor {
@@ -32,15 +37,11 @@ public struct IdempotencyKey: Interceptor {
 
     /// Adds a key and sends the request.
     ///
-    /// - Throws: `WebServiceError.Code.interceptorOrder` if a `RetryPolicy` precedes this
-    ///   interceptor, because each attempt would have its own key; and any error of `next`.
+    /// - Throws: Any error of `next`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        try next.require(
-            ".idempotencyKey()", before: (RetryPolicy.self, ".retry()"),
-            because: "each attempt of the retry policy would have its own Idempotency-Key", request)
         var request = request
         if methods.contains(request.method), request.headers["Idempotency-Key"] == nil {
-            let key = UUID().uuidString.lowercased()
+            let key = next.withValue(of: Self.self, UUID().uuidString.lowercased()) { $0 }
             request.headers["Idempotency-Key"] = isQuoted ? "\"\(key)\"" : key
         }
         return try await next(request)

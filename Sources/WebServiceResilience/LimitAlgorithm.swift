@@ -4,22 +4,56 @@
 protocol LimitAlgorithm: Sendable {
     /// The number of requests that may be in flight; at least 1.
     var limit: Int { get }
+    /// How the limit will develop, as far as it determines the waits.
+    var outlook: LimitOutlook { get }
 
     /// Applies the end of a request.
+    mutating func end(_ request: EndedRequest)
+}
+
+extension LimitAlgorithm {
+    var outlook: LimitOutlook { .steady }
+}
+
+/// The expected development of a limit.
+enum LimitOutlook: Sendable, Equatable {
+    /// Nothing is known about the server yet.
+    case unknown
+    /// The limit doubles with each round trip, up to a maximum.
     ///
-    /// - Parameters:
-    ///   - roundTrip: The duration of the request in nanoseconds.
-    ///   - inFlight: The number of requests in flight, including this one.
-    mutating func end(roundTrip: UInt64, inFlight: Int, outcome: RequestOutcome)
+    /// The round-trip time is in nanoseconds.
+    case doubling(roundTrip: Double, maximum: Double)
+    /// The limit may still be well below the capacity of the server.
+    case settling
+    /// Requests will end as fast as they do now.
+    case steady
+}
+
+/// The end of a request, as far as a limit depends on it.
+struct EndedRequest: Sendable {
+    /// The duration of the request in nanoseconds.
+    var roundTrip: UInt64
+    /// The number of requests in flight, including this one.
+    var inFlight: Int
+    var outcome: RequestOutcome
+    /// The instant of the end.
+    var instant: UInt64
+    /// Whether twice the duration would have exceeded the deadline of the request.
+    var isTight = false
 }
 
 /// The result of a request, as far as a limit depends on it.
 enum RequestOutcome: Sendable {
     /// The server responded.
     case success
-    /// The server, or a timeout, indicates an overload.
+    /// The server states that it is overloaded.
     case overload
-    /// Neither, such as a cancellation. The duration of the request has no significance.
+    /// The attempt has timed out: a response would have taken longer.
+    case timeout
+    /// The deadline of the request has passed: a response would have taken longer.
+    case late
+    /// None of these, such as a failure of the server or a cancellation. The duration of the
+    /// request has no significance.
     case neither
 }
 
@@ -27,7 +61,7 @@ enum RequestOutcome: Sendable {
 struct FixedLimit: LimitAlgorithm {
     let limit: Int
 
-    mutating func end(roundTrip: UInt64, inFlight: Int, outcome: RequestOutcome) {}
+    mutating func end(_ request: EndedRequest) {}
 }
 
 /// A limit that grows by one per round trip, and is lowered by a factor after an overload.
@@ -45,14 +79,14 @@ struct AIMDLimit: LimitAlgorithm {
 
     var limit: Int { Int(value) }
 
-    mutating func end(roundTrip: UInt64, inFlight: Int, outcome: RequestOutcome) {
+    mutating func end(_ request: EndedRequest) {
         guard recovery.endsRequest() else { return }
-        switch outcome {
-        case .success where Double(inFlight) * 2 > value: value = (value + 1 / value).clamped(to: bounds)
-        case .overload:
+        switch request.outcome {
+        case .success where Double(request.inFlight) * 2 > value: value = (value + 1 / value).clamped(to: bounds)
+        case .overload, .timeout:
             value = (value * decrease).clamped(to: bounds)
-            recovery.begin(inFlight: inFlight)
-        case .success, .neither: break
+            recovery.begin(inFlight: request.inFlight)
+        case .success, .late, .neither: break
         }
     }
 }
@@ -78,4 +112,11 @@ struct OverloadRecovery: Sendable {
 
 extension Double {
     func clamped(to bounds: ClosedRange<Double>) -> Double { max(bounds.lowerBound, min(self, bounds.upperBound)) }
+}
+
+extension UInt64 {
+    func multipliedSaturated(by factor: UInt64) -> UInt64 {
+        let (product, overflows) = multipliedReportingOverflow(by: factor)
+        return overflows ? .max : product
+    }
 }

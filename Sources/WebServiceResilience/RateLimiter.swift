@@ -13,7 +13,8 @@ public import WebServiceCore
 /// - A cancelled request stops waiting immediately, without a token. Waiting counts toward the
 ///   `Request.Options.deadline` of a request, and is recorded in the task's `Timeline`.
 /// - If ``maximumWaiting`` requests of a key are already waiting, the next one fails immediately
-///   with `WebServiceError.Code.rateLimitExceeded`.
+///   with `WebServiceError.Code.rateLimitExceeded`. A request that would have to wait until its
+///   deadline also fails. If it is a retry, the result is that of the last attempt.
 /// - A `Retry-After` (RFC 9110, section 10.2.3) in a response with status 429 or 503 delays all
 ///   requests with the same key by that duration, for at most six hours.
 ///
@@ -94,7 +95,7 @@ public final class RateLimiter: Interceptor {
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let (key, clock) = (key(request), next.clock)
         let start = clock.now
-        switch try await awaitToken(key, clock) {
+        switch try await awaitToken(key, request, next) {
         case .none: break
         case .limiter: next.record(.wait, "for the rate limit", from: start)
         case .server: next.record(.wait, "for the rate limit of the server", from: start)
@@ -147,23 +148,26 @@ public final class RateLimiter: Interceptor {
     /// Waits for a token.
     ///
     /// - Returns: What the request waited for.
-    private func awaitToken(_ key: String, _ clock: TaskClock) async throws -> Reason {
-        let request = QueuedRequest()
-        switch update(key, clock.now, { $0.enter(request, maximumWaiting, clock.now) }) {
+    private func awaitToken(_ key: String, _ request: Request, _ next: Next) async throws -> Reason {
+        let (queued, clock) = (QueuedRequest(), next.clock)
+        let timeLeft = next.timeToDeadline(of: request)
+        switch update(key, clock.now, { $0.enter(queued, maximumWaiting, timeLeft: timeLeft, clock.now) }) {
         case .sent: return .none
-        case .refused:
+        case .full:
             throw WebServiceError(
                 .rateLimitExceeded,
                 "\(maximumWaiting) requests are already waiting for the rate limit; send fewer or increase "
-                    + "maximumWaiting"
-            )
+                    + "maximumWaiting", underlying: RateLimitRefusal())
+        case .late(let delay): throw Self.late(by: delay, timeLeft)
         case .first: break
-        case .waits: try await awaitTurn(request, key, clock)
+        case .waits: try await awaitTurn(queued, key, clock)
         }
-        defer { leave(request, key, clock) }
+        defer { leave(queued, key, clock) }
         var reason = Reason.limiter
         while let wait = update(key, clock.now, { $0.takeToken(at: clock.now) }) {
             if wait.isForServer { reason = .server }
+            let timeLeft = next.timeToDeadline(of: request)
+            guard wait.delay < timeLeft || wait.mayShorten else { throw Self.late(by: wait.delay, timeLeft) }
             guard let change = wait.change else {
                 try await clock.sleep(for: wait.delay)
                 continue
@@ -177,6 +181,13 @@ public final class RateLimiter: Interceptor {
             try Task.checkCancellation()
         }
         return reason
+    }
+
+    private static func late(by delay: Duration, _ timeLeft: Duration) -> WebServiceError {
+        WebServiceError(
+            .rateLimitExceeded,
+            "the request would wait \(delay) for the rate limit, and \(timeLeft) are left until its deadline; send "
+                + "fewer requests or set a longer deadline", underlying: RateLimitRefusal())
     }
 
     /// Waits until the request is the first of its key. Its Swift task then waits for the next
@@ -206,6 +217,9 @@ public final class RateLimiter: Interceptor {
     }
 }
 
+/// The cause of a request that was not sent.
+private struct RateLimitRefusal: Refusal {}
+
 /// A waiting request.
 private final class QueuedRequest: Sendable {
     let turn = Once<Result<Void, any Error>>()
@@ -216,7 +230,17 @@ private enum Reason { case none, limiter, server }
 
 /// The token bucket of a key, and its waiting requests. The first one waits for the next token.
 private struct Lane: Sendable {
-    enum Entrance { case sent, first, waits, refused }
+    enum Entrance {
+        case sent
+        /// The request waits for the next token.
+        case first
+        /// The request waits for its turn.
+        case waits
+        /// The maximum number of requests is waiting.
+        case full
+        /// The request would wait until its deadline.
+        case late(Duration)
+    }
 
     /// A wait for the next token.
     struct Wait {
@@ -224,6 +248,8 @@ private struct Lane: Sendable {
         var isForServer: Bool
         /// Set when the wait may have become shorter. `nil` if the wait cannot become shorter.
         var change: Once<Void>?
+        /// A Boolean value that indicates whether a request in flight may end the wait.
+        var mayShorten: Bool
     }
 
     private let interval: UInt64
@@ -248,9 +274,12 @@ private struct Lane: Sendable {
         waiting.isEmpty && fullAt <= now && heldUntil <= now && server?.isIdle(at: now) ?? true
     }
 
-    mutating func enter(_ request: QueuedRequest, _ maximum: Int, _ now: UInt64) -> Entrance {
+    mutating func enter(
+        _ request: QueuedRequest, _ maximum: Int, timeLeft: Duration, _ now: UInt64
+    ) -> Entrance {
         if waiting.isEmpty, takeToken(at: now) == nil { return .sent }
-        guard waiting.count < maximum else { return .refused }
+        guard waiting.count < maximum else { return .full }
+        if let delay = limiterDelay(at: now, after: waiting.count), delay >= timeLeft { return .late(delay) }
         waiting.append(request)
         return waiting.count == 1 ? .first : .waits
     }
@@ -259,18 +288,28 @@ private struct Lane: Sendable {
     ///
     /// - Returns: The wait for a token, or `nil` if one was taken.
     mutating func takeToken(at now: UInt64) -> Wait? {
-        let instant = max(fullAt > tolerance ? fullAt - tolerance : 0, heldUntil)
-        let delay = instant > now ? Duration.nanoseconds(Int64(clamping: instant - now)) : nil
+        let delay = limiterDelay(at: now)
         let serverDelay = server?.delay(at: now)
         if let longest = [delay, serverDelay].compactMap(\.self).max() {
             return Wait(
                 delay: longest, isForServer: longest == serverDelay,
-                change: longest == serverDelay ? server?.nextChange() : nil)
+                change: longest == serverDelay ? server?.nextChange() : nil,
+                mayShorten: longest == serverDelay && server?.hasRequestsInFlight == true)
         }
         server?.send(at: now)
         let (sum, overflows) = max(fullAt, now).addingReportingOverflow(interval)
         fullAt = overflows ? .max : sum
         return nil
+    }
+
+    /// Returns the minimum duration until the bucket has a token for the request after a number of
+    /// waiting ones, regardless of the server's limits; `nil` if it has one now.
+    private func limiterDelay(at now: UInt64, after count: Int = 0) -> Duration? {
+        let (wait, overflows) = interval.multipliedReportingOverflow(by: UInt64(count))
+        let (sum, isTooLate) = max(fullAt, now).addingReportingOverflow(wait)
+        let full = overflows || isTooLate ? UInt64.max : sum
+        let instant = max(full > tolerance ? full - tolerance : 0, heldUntil)
+        return instant > now ? .nanoseconds(Int64(clamping: instant - now)) : nil
     }
 
     /// - Returns: Whether the request was removed.

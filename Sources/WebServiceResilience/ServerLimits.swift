@@ -89,6 +89,9 @@ struct ServerLimits: Sendable {
         return instants.max().map { .nanoseconds(Int64(clamping: $0 - now)) }
     }
 
+    /// A Boolean value that indicates whether the response to another request may arrive.
+    var hasRequestsInFlight: Bool { inFlight > 0 }
+
     /// Returns a value that is set when a response arrives.
     mutating func nextChange() -> Once<Void> {
         change = Once()

@@ -22,12 +22,12 @@ extension Array where Element == any Interceptor {
     ///    of ten requests on average, the probability that it fails 10 of 20 is below 0.001 %.
     /// 6. A ``ConcurrencyLimiter`` with `.gradient(tolerance: 1.15)`: a server that becomes slower
     ///    receives fewer requests. The limit is 15 % above what the server handles at once, because
-    ///    the limiter lowers it from time to time to measure. At most 100 requests wait: enough for
-    ///    the images of a view, but so few that the last one does not wait too long.
+    ///    the limiter lowers it from time to time to measure. At most 1,000 requests wait, which
+    ///    bounds the memory of your program. Whether a request can wait depends on its deadline.
     ///
-    /// If 100 requests are already waiting, the next one fails immediately with
-    /// `WebServiceError.Code.concurrencyLimitExceeded`, which is not retried. So does a request
-    /// that would wait for more than half of the time until its deadline.
+    /// A request whose response is expected after its deadline fails with
+    /// `WebServiceError.Code.concurrencyLimitExceeded` as soon as that is known. This error is not
+    /// retried.
     ///
     /// Other interceptors can precede or follow the set: with
     /// `.standardResilience() + [authentication]`, each attempt has the current credential. Each
@@ -38,8 +38,10 @@ extension Array where Element == any Interceptor {
     ///   - hedging: The interceptor that sends late requests a second time. Defaults to `nil`:
     ///     none.
     ///   - endpoints: The group of endpoints. Defaults to `nil`: requests are sent to the base URL.
+    ///   - maximumWaiting: The maximum number of requests that wait for the concurrency limit of an
+    ///     origin. Further ones fail immediately. Defaults to 1,000.
     public static func standardResilience(
-        hedging: Hedging? = nil, endpoints: EndpointGroup? = nil
+        hedging: Hedging? = nil, endpoints: EndpointGroup? = nil, maximumWaiting: Int = 1_000
     ) -> [any Interceptor] {
         let retry = RetryPolicy(retryBudget: RetryPolicy.Budget(capacity: 10, ratio: 0.1))
         let timeout: any Interceptor = .closure { request, next in
@@ -52,7 +54,7 @@ extension Array where Element == any Interceptor {
             CircuitBreaker(
                 opensAfter: .failureRatio(0.5, minimumRequests: 20, window: .seconds(30)),
                 openDuration: .seconds(5)),
-            ConcurrencyLimiter(.gradient(tolerance: 1.15), maximumWaiting: 100),
+            ConcurrencyLimiter(.gradient(tolerance: 1.15), maximumWaiting: maximumWaiting),
         ]
     }
 }

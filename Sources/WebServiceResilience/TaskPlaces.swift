@@ -6,7 +6,7 @@ import WebServiceCore
 final class TaskPlaces: Sendable {
     private struct State {
         /// The waiting places by their rank, the lowest first.
-        var waiting = AlarmQueue()
+        var waiting = PriorityQueue<TaskPlace>()
         /// The places that have not been left.
         var entries: [ObjectIdentifier: Entry] = [:]
         var inFlight = 0
@@ -18,7 +18,7 @@ final class TaskPlaces: Sendable {
         let place: TaskPlace
         let number: UInt64
         /// The token among the waiting places; `nil` if the task is in flight.
-        var token: AlarmQueue.Token?
+        var token: PriorityQueue<TaskPlace>.Token?
     }
 
     private let maximum: Int
@@ -36,7 +36,7 @@ final class TaskPlaces: Sendable {
             defer { state.count += 1 }
             let startsNow = state.inFlight < maximum
             if startsNow { state.inFlight += 1 }
-            let token = startsNow ? nil : state.waiting.add(at: priority.rank(state.count), place)
+            let token = startsNow ? nil : state.waiting.add(place, at: priority.rank(state.count))
             state.entries[place.id] = Entry(place: place, number: state.count, token: token)
             return startsNow
         }
@@ -49,22 +49,20 @@ final class TaskPlaces: Sendable {
         state.withLock { state in
             guard let entry = state.entries[id], let token = entry.token else { return }
             state.waiting.remove(token)
-            state.entries[id]?.token = state.waiting.add(at: priority.rank(entry.number), entry.place)
+            state.entries[id]?.token = state.waiting.add(entry.place, at: priority.rank(entry.number))
         }
     }
 
     /// Removes a place. If its task was in flight, the next one starts.
     func leave(_ id: ObjectIdentifier) {
-        let (entry, next) = state.withLock { state -> (Entry?, (any AlarmTarget)?) in
+        let (entry, next) = state.withLock { state -> (Entry?, TaskPlace?) in
             let entry = state.entries.removeValue(forKey: id)
             guard let entry else { return (nil, nil) }
             if let token = entry.token {
                 state.waiting.remove(token)
                 return (entry, nil)
             }
-            // Ranks are unique.
-            guard let rank = state.waiting.earliest, let next = state.waiting.takeDue(at: rank).first as? TaskPlace
-            else {
+            guard let next = state.waiting.popFirst() else {
                 state.inFlight -= 1
                 return (entry, nil)
             }
@@ -72,7 +70,7 @@ final class TaskPlaces: Sendable {
             return (entry, next)
         }
         withExtendedLifetime(entry) {}
-        next?.ring()
+        next?.startLater()
     }
 
     func cancelAll() {
@@ -80,7 +78,7 @@ final class TaskPlaces: Sendable {
             let entries = state.entries
             // No waiting task starts when those in flight are cancelled.
             state.entries = entries.filter { $0.value.token == nil }
-            state.waiting = AlarmQueue()
+            state.waiting = PriorityQueue()
             return entries.values
         }
         for entry in entries { entry.place.cancel() }
@@ -103,7 +101,7 @@ extension Request.Priority {
 /// The place of one task in a ``TaskQueue``.
 ///
 /// The task ends its place when it has a result. A place delivers no values.
-final class TaskPlace: Prelude, AlarmTarget {
+final class TaskPlace: Prelude {
     /// The identity of the task.
     let id: ObjectIdentifier
     /// The task; `nil` after the end, so that the task does not retain itself.
@@ -124,7 +122,7 @@ final class TaskPlace: Prelude, AlarmTarget {
     }
 
     /// Starts the task in the background, because its turn has come.
-    func ring() {
+    func startLater() {
         guard let clock = task.withLock({ $0?.clock }) else { return }
         Task.detached(executorPreference: clock.executor) { self.start() }
     }

@@ -5,17 +5,19 @@ import WebServiceOffline
 /// The database of an outbox, with one row for each entry.
 ///
 /// The file `NAME.sending` is locked by the process that sends. A damaged entry becomes the file
-/// `NAME.ENTRY.damaged`.
+/// `NAME.ENTRY.damaged`. An entry that cannot be removed, because a full disk has no space for the
+/// log, counts as removed if there is a file `NAME.ENTRY.removed`, which takes no space.
 final class OutboxDatabase: OutboxStore {
     let url: URL
     let queue = BlockingQueue("WebService.Outbox")
+    let place: URL
     private let name: String
     private let files: LockedFolder
     private let pairs: PerProcess<ConnectionPair>
 
     init(_ file: URL, patience: Duration = .seconds(60)) throws {
         let path = file.absoluteURL.path
-        (url, name) = (file.deletingLastPathComponent(), file.lastPathComponent)
+        (url, place, name) = (file.deletingLastPathComponent(), file, file.lastPathComponent)
         guard !name.isEmpty, name != "/" else {
             throw WebServiceError(.storage, "the URL of the database of an outbox has no name; use that of a file")
         }
@@ -26,6 +28,8 @@ final class OutboxDatabase: OutboxStore {
                 patience: patience, isForked: isForked)
         }
     }
+
+    var lockFile: URL { files.url }
 
     func takeLock() throws -> Bool { try files.takeLock() }
 
@@ -43,7 +47,9 @@ final class OutboxDatabase: OutboxStore {
 
     func names() throws -> OutboxNames {
         var names = OutboxNames()
-        names.entries = try use("list the entries") { try $0.entryNames() }
+        let removed = try removedNames()
+        for name in removed { try? erase(name) }  // it remains until the next call
+        names.entries = try use("list the entries") { try $0.entryNames() }.filter { !removed.contains($0) }
         names.damaged = try damagedNames()  // after the query, which may move a damaged database aside
         return names
     }
@@ -56,23 +62,41 @@ final class OutboxDatabase: OutboxStore {
         return names
     }
 
+    /// Returns the names of the entries that count as removed.
+    private func removedNames() throws(SystemFailure) -> Set<String> {
+        var names: Set<String> = []
+        try files.folder.forEachName { file throws(SystemFailure) in
+            if file.hasPrefix(name + "."), file.hasSuffix(Self.removed) {
+                names.insert(String(file.dropFirst(name.count + 1).dropLast(Self.removed.count)))
+            }
+        }
+        return names
+    }
+
+    private static let removed = ".removed"
+
+    private func removedFile(_ name: String) -> String { "\(self.name).\(name)\(Self.removed)" }
+
     func removeTemporaryFiles(before date: Date) {}
 
     // MARK: Entries
 
-    func add(_ bytes: Data, id: UUID, maximumCount: Int) throws -> (name: String, earlier: [String]) {
+    func file(of name: String) -> URL { place }
+
+    func add(_ bytes: Data, suffix: String, maximumCount: Int) throws -> (name: String, earlier: [String]) {
+        defer { files.announce() }
         // An error of the outbox does not close the connection.
-        try use("store an entry") { connection in
+        return try use("store an entry") { connection in
             var added = Result<(name: String, earlier: [String]), any Error>.success(("", []))
             try connection.database.transaction {
                 let earlier = try connection.entryNames()
                 // A commit that has failed may have taken effect.
-                if let name = earlier.first(where: { $0.hasSuffix("-\(id.uuidString.lowercased()).entry") }) {
+                if let name = earlier.first(where: { $0.hasSuffix(suffix) }) {
                     return added = .success((name, earlier.filter { $0 != name }))
                 }
                 added = Result {
                     let name = try OutboxNames.new(
-                        id, after: earlier.last, count: earlier.count, maximumCount: maximumCount)
+                        suffix, after: earlier.last, count: earlier.count, maximumCount: maximumCount)
                     return (name, earlier)
                 }
                 if case .success(let added) = added { try connection.write(bytes, as: added.name) }
@@ -81,22 +105,49 @@ final class OutboxDatabase: OutboxStore {
         }.get()
     }
 
-    func contains(_ name: String) throws -> Bool {
-        try use("read an entry") { try $0.record(for: Array(name.utf8)) } != nil
+    func contains(_ name: String) throws -> Bool { try record(of: name) != nil }
+
+    /// Returns the row of an entry.
+    ///
+    /// A row that cannot be read does not count as a damaged database: its pages contain no other
+    /// entry.
+    private func record(of name: String) throws -> Record? {
+        guard try files.folder.status(of: removedFile(name)) == nil else { return nil }
+        return try use("read an entry") { connection in
+            do { return try connection.record(for: Array(name.utf8)) } catch let error as SQLiteError
+                where !error.isBusy
+            {
+                throw WebServiceError(
+                    .storage,
+                    "an entry of the database '\(place.path)' could not be read; copy the database, and restore or "
+                        + "remove the entry: \(error.message)", underlying: error)
+            }
+        }
     }
 
     func replace(_ name: String, with bytes: Data) throws {
         try use("store an entry") { try $0.write(bytes, as: name) }
+        files.announce()
     }
 
     func remove(_ name: String) throws {
+        do { try erase(name) } catch {
+            do throws(SystemFailure) {
+                _ = try files.folder.openFile(removedFile(name), isNew: false)
+                try files.folder.synchronize()
+            } catch _ { throw error }
+        }
+        files.announce()
+    }
+
+    private func erase(_ name: String) throws {
         try use("remove an entry") { try $0.remove(Array(name.utf8)) }
+        try files.folder.remove(removedFile(name))
     }
 
     func bytes(of name: String) throws -> Data? {
-        let key = Array(name.utf8)
-        guard let record = try use("read an entry", { try $0.record(for: key) }) else { return nil }
-        return record.entry(for: key)?.data ?? Data()
+        guard let record = try record(of: name) else { return nil }
+        return record.entry(for: Array(name.utf8))?.data ?? Data()
     }
 
     func setAside(_ name: String) -> URL {

@@ -6,41 +6,20 @@ import WebSocketCodec
 import FoundationNetworking
 #endif
 
-/// A connection whose handshake is complete.
-struct OpenedConnection: Sendable {
-    let bytes: any ByteConnection
-    let agreement: WebSocketAgreement
-    /// The bytes that followed the response.
-    let rest: Data
-    /// The exchange, which ends together with the connection.
-    let task: HandshakeTask
-}
-
-/// The session of a handshake: it opens a connection, sends the request and receives the response.
-///
-/// The stages of the exchange treat it like any other session, so interceptors, cookies, redirects,
-/// observers and the log apply to a handshake.
-struct HandshakeSession: StreamingSession {
-    let base: any Session
-    let clock: TaskClock
-    let subprotocols: [String]
-    let compresses: Bool
-    /// Receives the connection before the response is delivered.
-    let didOpen: @Sendable (OpenedConnection) -> Void
-
-    var responseSource: Response.Source { base.responseSource }
-
-    func addsCredentials(to url: URL) -> Bool { base.addsCredentials(to: url) }
-
-    func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
-        HandshakeTask(request, receiver, self)
-    }
-}
-
 /// One handshake, and the connection that it opens.
 final class HandshakeTask: StreamTask {
+    /// What the handshake waits for.
+    private enum Stage {
+        /// The end of other connections of the session.
+        case others
+        case connection, response
+        /// The rest of a response that refuses the handshake.
+        case refusal
+    }
+
     private struct State {
         var phase: TaskPhase<any BodyReceiver>
+        var stage = Stage.connection
         var work: Task<Void, Never>?
         var connection: (any ByteConnection)?
         var alarm: Alarm?
@@ -77,8 +56,11 @@ final class HandshakeTask: StreamTask {
 
     func cancel() { complete(.failure(URLError(.cancelled))) }
 
-    /// Completes the exchange, once. An error ends the connection.
-    func complete(_ result: Result<Headers, any Error>) {
+    /// Completes the exchange, once.
+    ///
+    /// - Parameter closesConnection: Whether to close the connection. An open connection closes
+    ///   itself, after its Close frame.
+    func complete(_ result: Result<Headers, any Error>, closesConnection: Bool = true) {
         let (receiver, state) = shared.withLock { state in
             let released = state
             (state.work, state.connection, state.alarm) = (nil, nil, nil)
@@ -86,10 +68,8 @@ final class HandshakeTask: StreamTask {
         }
         guard let receiver else { return }
         if let alarm = state.alarm { session.clock.cancel(alarm) }
-        if case .failure = result {
-            state.work?.cancel()
-            state.connection?.close()
-        }
+        if case .failure = result { state.work?.cancel() }
+        if closesConnection { state.connection?.close() }
         receiver.didComplete(result, metrics: metrics(of: state.connection))
     }
 
@@ -118,10 +98,12 @@ final class HandshakeTask: StreamTask {
                 .invalidHeader, "a subprotocol is not a token or occurs twice; pass each token once", underlying: error)
         }
         limit(request.timeout)
-        let connection = try await base.connect(request)
+        let connection = try await base.connect(request) { [weak self] waits in
+            self?.shared.withLock { $0.stage = waits ? .others : .connection }
+        }
         guard
             shared.withLock({ state in
-                if state.phase.content != nil { state.connection = connection }
+                if state.phase.content != nil { (state.stage, state.connection) = (.response, connection) }
                 return state.phase.content != nil
             })
         else { throw URLError(.cancelled) }
@@ -133,14 +115,25 @@ final class HandshakeTask: StreamTask {
 
     /// Ends a handshake that exceeds the timeout of the request.
     private func limit(_ timeout: Duration) {
-        let alarm = session.clock.schedule(after: timeout) { [weak self] in
-            self?.complete(.failure(URLError(.timedOut)))
-        }
+        let alarm = session.clock.schedule(after: timeout) { [weak self] in self?.didTimeOut(timeout) }
         let isNeeded = shared.withLock { state in
             if state.phase.content != nil { state.alarm = alarm }
             return state.phase.content != nil
         }
         if !isNeeded { session.clock.cancel(alarm) }
+    }
+
+    private func didTimeOut(_ timeout: Duration) {
+        let reason: String
+        switch shared.withLock({ $0.stage }) {
+        case .others:
+            reason = "other connections of the session did not end; close them, or increase maximumWebSocketConnections"
+        case .connection: reason = "no connection was established; check the address, or set a longer timeout"
+        case .response: reason = "the server did not respond; set a longer timeout if it needs more time"
+        case .refusal: return complete(.success([:]))
+        }
+        let text = "the handshake exceeded its timeout of \(timeout): \(reason)"
+        complete(.failure(URLError(.timedOut, userInfo: [NSLocalizedDescriptionKey: text])))
     }
 
     private func receive(
@@ -157,7 +150,10 @@ final class HandshakeTask: StreamTask {
                 }
                 guard head.status == 101 else {
                     try receiver.didReceive(head, length: nil, decoder: nil)
-                    continue
+                    shared.withLock { $0.stage = .refusal }
+                    let limit = min(Self.maximumRefusalBytes, request.source.options.bodyMaximum)
+                    await receiveRefusal(&response, from: connection, for: receiver, limit)
+                    return complete(.success([:]))
                 }
                 let agreement: WebSocketAgreement
                 do { agreement = try handshake.agreement(status: head.status, headers: head.headers) } catch {
@@ -165,20 +161,47 @@ final class HandshakeTask: StreamTask {
                 }
                 endHandshake()
                 session.didOpen(
-                    OpenedConnection(bytes: connection, agreement: agreement, rest: response.rest, task: self))
+                    OpenedConnection(
+                        bytes: connection, agreement: agreement, rest: response.rest, timeout: request.timeout,
+                        task: self))
                 return try receiver.didReceive(head, length: nil, decoder: nil)
-            case .body(let data): _ = try data.withUnsafeBytes { try receiver.didReceive($0) }
-            case .end: return complete(.success([:]))
-            case nil:
+            case .body, .end, nil:
                 let bytes = try await connection.receive()
-                guard bytes.isEmpty else {
-                    response.append(bytes)
-                    continue
+                guard !bytes.isEmpty else {
+                    let text = "the server closed the connection before it responded to the handshake"
+                    throw URLError(.networkConnectionLost, userInfo: [NSLocalizedDescriptionKey: text])
                 }
-                if try response.finish() != nil { return complete(.success([:])) }
-                throw URLError(.networkConnectionLost)
+                response.append(bytes)
             }
         }
+    }
+
+    /// The maximum size in bytes of the body of a response that refuses the handshake.
+    private static let maximumRefusalBytes = 1 << 20
+
+    /// Delivers the body of a response that refuses the handshake, up to a number of bytes.
+    ///
+    /// The status is the result, so an error ends the body only.
+    private func receiveRefusal(
+        _ response: inout HandshakeResponse, from connection: any ByteConnection, for receiver: any BodyReceiver,
+        _ limit: Int
+    ) async {
+        var rest = limit
+        do {
+            while rest > 0 {
+                switch try response.next() {
+                case .body(let data):
+                    let part = data.prefix(rest)
+                    rest -= part.count
+                    _ = try part.withUnsafeBytes { try receiver.didReceive($0) }
+                case nil:
+                    let bytes = try await connection.receive()
+                    if bytes.isEmpty { return }
+                    response.append(bytes)
+                case .interim, .head, .end: return
+                }
+            }
+        } catch {}
     }
 
     /// Releases what the open connection does not need. A completed Swift task retains its stack.
@@ -201,26 +224,5 @@ final class HandshakeTask: StreamTask {
         WebServiceError(
             .webSocketHandshake, "the handshake has failed: \(message)", request: request.source,
             response: Response(data: Data(), head: head, source: session.responseSource))
-    }
-}
-
-/// The request of a handshake as it is sent.
-struct HandshakeHead {
-    let fields: Headers
-    private let target: Substring
-
-    /// The fields of the handshake and `Host` replace those of the request.
-    init(_ request: EncodedRequest, _ handshake: ClientHandshake, defaults: Headers) {
-        let start = request.url.firstRange(of: "://")?.upperBound ?? request.url.startIndex
-        let authority = request.url[start...].prefix { !"/?#".contains($0) }
-        target = request.url[authority.endIndex...].prefix { $0 != "#" }
-        let own = Headers([("Host", String(authority))]).adding(handshake.fields)
-        fields = own.adding(request.headers).adding(defaults)
-    }
-
-    var bytes: Data {
-        var text = "GET \(target.hasPrefix("/") ? "" : "/")\(target) HTTP/1.1\r\n"
-        for field in fields.fields { text += "\(field.name): \(field.value)\r\n" }
-        return Data((text + "\r\n").utf8)
     }
 }

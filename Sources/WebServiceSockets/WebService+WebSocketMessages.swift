@@ -27,8 +27,11 @@ extension WebService {
     ///   - reconnection: The delays between connections. The rules of event streams apply: a
     ///     message counts as an event, but the server cannot specify a reconnection time. Defaults
     ///     to `.reconnecting()`.
-    ///   - onOpen: Called with each connection before its first message, for example to subscribe.
-    ///     Its errors are treated as those of the connection.
+    ///   - onOpen: Called with each connection before its first message, for example to subscribe,
+    ///     in a separate Swift task. Messages that it does not read are delivered when it has
+    ///     returned. Its errors are treated as those of the connection. If it does not return
+    ///     within the `timeout` of the request, which defaults to 60 seconds, its task is
+    ///     cancelled, and the connection fails with `URLError.timedOut`.
     ///   - configure: Changes each request before it is sent.
     public func webSocketMessages(
         _ path: String, subprotocols: [String] = [], options: WebSocket.Options = WebSocket.Options(),
@@ -39,10 +42,32 @@ extension WebService {
         let wait = ReconnectionWait(of: request(.GET, path: Self.httpURL(path)), in: self)
         let source = ReconnectingMessages(reconnection, clock: taskClock, wait: wait) { [self] in
             let socket = try await webSocket(path, subprotocols: subprotocols, options: options, configuring: configure)
-            try await onOpen(socket)
+            try await socket.prepare(on: taskClock, onOpen)
             return socket
         }
-        return WebSocket.Messages { try await source.next() }
+        return WebSocket.Messages(WebSocket.Iterations()) { try await source.next() }
+    }
+}
+
+extension WebSocket {
+    /// Calls a closure that prepares the connection, and ends the connection if the closure exceeds
+    /// the timeout.
+    fileprivate func prepare(
+        on clock: TaskClock, _ onOpen: @escaping @Sendable (_ socket: WebSocket) async throws -> Void
+    ) async throws {
+        let isReady: Bool?
+        do {
+            isReady = try await clock.value(within: timeout) { [self] in
+                try await onOpen(self)
+                return true
+            }
+        } catch is CancellationError where Task.isCancelled {
+            throw URLError(.cancelled)
+        }
+        guard isReady == nil else { return }
+        channel.abandon()
+        let text = "onOpen exceeded the timeout of \(timeout); let it return earlier, or set a longer timeout"
+        throw URLError(.timedOut, userInfo: [NSLocalizedDescriptionKey: text])
     }
 }
 
@@ -54,7 +79,7 @@ private final class ReconnectingMessages: Sendable {
         var failures = 0
         var hasMessage = false
         var isBusy = false
-        var isOver = false
+        var end: Result<Void, any Error>?
     }
 
     private let reconnection: ServerSentEvent.Reconnection
@@ -82,15 +107,23 @@ private final class ReconnectingMessages: Sendable {
             throw WebServiceError(.streamConsumed, "the messages are already being read; use one iterator at a time")
         }
         defer { state.withLock { $0.isBusy = false } }
-        do { return try await nextMessage() } catch {
-            state.withLock { $0.isOver = true }
+        if let end = state.withLock(\.end) {
+            try end.get()
+            return nil
+        }
+        do {
+            let message = try await nextMessage()
+            if message == nil { state.withLock { $0.end = .success(()) } }
+            return message
+        } catch {
+            state.withLock { $0.end = .failure(error) }
             throw error
         }
     }
 
     private func nextMessage() async throws -> WebSocketMessage? {
         try wait.begin()
-        while !state.withLock(\.isOver) {
+        while true {
             var failure: (any Error)?
             do {
                 if let message = try await socket().channel.next() {
@@ -106,7 +139,6 @@ private final class ReconnectingMessages: Sendable {
             }
             try await wait.sleep(for: delay)
         }
-        return nil
     }
 
     private func socket() async throws -> WebSocket {
@@ -126,14 +158,10 @@ private final class ReconnectingMessages: Sendable {
             return (state.failures, state.socket.take())
         }
         withExtendedLifetime(closed) {}
-        var delay: Duration?
         // The predicate is not called for a cancellation.
-        if (failure as? URLError)?.code != .cancelled, !(failure is CancellationError) {
-            delay = reconnection.delay(
-                after: failure, isTransient: Self.isTransient(failure), failures: failures, clock: clock)
-        }
-        if delay == nil { state.withLock { $0.isOver = true } }
-        return delay
+        guard (failure as? URLError)?.code != .cancelled, !(failure is CancellationError) else { return nil }
+        return reconnection.delay(
+            after: failure, isTransient: Self.isTransient(failure), failures: failures, clock: clock)
     }
 
     private static func isTransient(_ error: (any Error)?) -> Bool {

@@ -11,17 +11,17 @@ extension WebSocket {
         public var maximumFragmentCount = 1 << 18
         /// The size of each of the two buffers, in bytes. Defaults to 256 KiB.
         ///
-        /// While the buffer of received messages is full, the server is held back. While the buffer
-        /// of sent messages is full, `send` waits.
+        /// While the buffer of received messages is full, the server is held back. Each message
+        /// takes its size plus 128 bytes. While the buffer of sent messages is full, `send` waits.
         public var bufferSize = 256 << 10
         /// The interval of automatic pings, on the clock of the service; `nil` to send none.
         /// Defaults to 30 seconds.
         ///
         /// If nothing is received between one ping and the next, the connection fails with
-        /// `URLError.timedOut`. While messages wait for a reader, no ping is sent.
+        /// `URLError.timedOut`. While the buffer of received messages is full, no ping is sent.
         public var pingInterval: Duration? = .seconds(30)
-        /// The maximum wait for the server to close the connection, on the clock of the service.
-        /// Defaults to 5 seconds.
+        /// The maximum wait for the server to close the connection after a Close frame, on the
+        /// clock of the service. Defaults to 5 seconds.
         public var closeTimeout: Duration = .seconds(5)
         /// A Boolean value that indicates whether messages are compressed if the server supports it
         /// (permessage-deflate, RFC 7692). Defaults to `true`.

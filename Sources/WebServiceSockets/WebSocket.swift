@@ -12,7 +12,7 @@ import WebSocketCodec
 /// ``WebServiceCore/WebService/webSocket(_:subprotocols:options:configuring:)`` opens a connection.
 /// All members may be used from any thread.
 ///
-/// - The connection responds to pings of the server while messages are read or buffered.
+/// - The connection responds to pings of the server until the buffer of received messages is full.
 /// - Cancelling a Swift task that waits for a message, sends or closes ends the connection
 ///   immediately, with `URLError.cancelled`. So does `WebService.cancelAll()`.
 /// - When the object and its ``Messages`` are deallocated, the connection is closed with the code
@@ -27,12 +27,16 @@ public final class WebSocket: Sendable {
     public let subprotocol: String?
 
     let channel: WebSocketChannel
+    /// The timeout of the request that has opened the connection.
+    let timeout: Duration
+    private let iterations = Iterations()
     private let encoder: any BodyEncoder & Sendable
     private let decoder: any BodyDecoder
 
     init(_ opened: OpenedConnection, _ stream: StreamedResponse, _ options: Options, of service: WebService) {
         response = stream.response
         subprotocol = opened.agreement.subprotocol
+        timeout = opened.timeout
         (encoder, decoder) = (service.encoder, service.decoder)
         let task = opened.task
         channel = WebSocketChannel(
@@ -41,7 +45,7 @@ public final class WebSocket: Sendable {
         ) { end in  // retains the stream, whose deallocation would close the connection
             let closure = if case .success(let closure) = end { closure } else { nil as WebSocketClosure? }
             stream.record(.webSocket, WebSocketEnd.description(of: end), closure: closure)
-            task.complete(end.map { _ in [:] })
+            task.complete(end.map { _ in [:] }, closesConnection: false)
         }
         channel.start(with: opened.rest)
     }
@@ -54,9 +58,11 @@ public final class WebSocket: Sendable {
 
     /// The messages of the server.
     ///
-    /// Each message is delivered once. A later iteration continues where the last one ended. A
-    /// concurrent iteration throws `WebServiceError.Code.streamConsumed`. While no message is read,
-    /// messages are buffered up to ``Options/bufferSize``, and then the server is held back.
+    /// Each message is delivered once. A later iteration, including one over values, continues
+    /// where the previous one ended. If the previous one is then continued, it throws
+    /// `WebServiceError.Code.streamConsumed`, as does an iteration that reads while another one
+    /// waits for a message. While no message is read, messages are buffered up to
+    /// ``Options/bufferSize``, and then the server is held back.
     ///
     /// The sequence ends when the server closes the connection with the code 1000 or 1001 or
     /// without a code, and after ``close(_:reason:)``. In other cases, it delivers the messages
@@ -68,8 +74,10 @@ public final class WebSocket: Sendable {
     /// - `URLError.networkConnectionLost` if the connection ends without a Close frame;
     /// - `URLError.timedOut` if the server does not respond to a ping;
     /// - `URLError.cancelled` after a cancellation.
+    ///
+    /// A later iteration ends or throws in the same way.
     public var messages: Messages<WebSocketMessage> {
-        Messages { [self] in try await channel.next() }
+        Messages(iterations) { [self] in try await channel.next() }
     }
 
     /// Returns the server's messages as values of a type.
@@ -84,7 +92,7 @@ public final class WebSocket: Sendable {
         of type: Value.Type, decoder: (any BodyDecoder)? = nil
     ) -> Messages<Value> {
         let decoder = decoder ?? self.decoder
-        return Messages { [self] in try await channel.next()?.decode(type, decoder: decoder) }
+        return Messages(iterations) { [self] in try await channel.next()?.decode(type, decoder: decoder) }
     }
 
     // MARK: Sending
@@ -143,28 +151,6 @@ public final class WebSocket: Sendable {
     ///
     /// `nil` while the connection is open, and if the server has not sent a code.
     public var closure: WebSocketClosure? { channel.closure }
-}
-
-extension WebSocket {
-    /// The messages of a connection, or values that are decoded from them.
-    public struct Messages<Element: Sendable>: AsyncSequence, Sendable {
-        private let nextElement: @Sendable () async throws -> Element?
-
-        init(_ nextElement: @escaping @Sendable () async throws -> Element?) {
-            self.nextElement = nextElement
-        }
-
-        /// Returns an iterator over the messages.
-        public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(nextElement: nextElement) }
-
-        /// The iterator of ``Messages``.
-        public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
-            fileprivate let nextElement: @Sendable () async throws -> Element?
-
-            /// Returns the next message; `nil` at the end.
-            public mutating func next() async throws -> Element? { try await nextElement() }
-        }
-    }
 }
 
 extension WebServiceError.Code {

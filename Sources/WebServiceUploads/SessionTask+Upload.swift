@@ -13,14 +13,20 @@ extension SessionTask {
     ///
     /// - A later upload of the file to the same URL with the same method, in any process, asks the
     ///   server for the offset (the number of bytes that the server has) and continues there, even
-    ///   if the process was killed. If the size, the modification date, the date of the last status
-    ///   change (`st_ctime`) or the first 64 KiB of the file have changed, or if the stored state
-    ///   is damaged, the upload starts over. It also starts over, at most 3 times, if the server no
-    ///   longer has the upload (status 404 or 410).
+    ///   if the process was killed. If the size, the modification date or the first 64 KiB of the
+    ///   file have changed, or if the stored state is damaged, the upload starts over. If the
+    ///   permissions, names or attributes of the file have changed (`st_ctime`), the bytes that
+    ///   were sent are read again, and the upload starts over only if they differ. It also starts
+    ///   over, at most 3 times, if the server no longer has the upload (status 404 or 410, and with
+    ///   ``UploadProtocol/tus`` also 403).
+    /// - If a program replaces or changes the file during the upload, the task fails with
+    ///   `WebServiceError.Code.upload`, even if the server has already received all bytes. The file
+    ///   may be moved or removed.
     /// - The `RetryPolicy` of the service or the request applies to errors that occur during the
-    ///   upload, regardless of the method, once the server has created the upload. The next request
-    ///   then begins at the server's offset. The count toward `RetryPolicy.maximumAttempts` starts
-    ///   again after every 64 KiB.
+    ///   upload, regardless of the method, once the server has created the upload. It also applies
+    ///   to status 423, with which a server responds until it detects that an earlier connection
+    ///   was lost. The next request then begins at the server's offset. The count toward
+    ///   `RetryPolicy.maximumAttempts` starts again after every 64 KiB.
     /// - The task obeys the limits of the server (`Upload-Limit`, `Tus-Max-Size`). If the file
     ///   exceeds them, the task fails before the file is sent. The task also fails after 8
     ///   consecutive requests that together send less than 64 KiB.
@@ -69,9 +75,9 @@ extension SessionTask {
     /// try await service.PUT("/files/1").setBody(file: url).endUpload(resuming: .draft).value
     /// ```
     /// The task must have the method, the URL and the file of the upload. It sends a DELETE request
-    /// to the URL of the upload; the server may then discard the bytes. A status of 404 or 410
-    /// counts as success. If there is no interrupted upload, nothing is sent and the value is
-    /// `false`.
+    /// to the URL of the upload; the server may then discard the bytes. A status of 404 or 410, and
+    /// with ``UploadProtocol/tus`` also 403, counts as success. If there is no interrupted upload,
+    /// nothing is sent and the value is `false`.
     ///
     /// - Parameters:
     ///   - resuming: The protocol.

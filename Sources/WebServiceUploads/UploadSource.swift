@@ -21,8 +21,7 @@ final class UploadSource: Sendable {
     let length: Int64
     private let file: Descriptor
     private let status: FileStatus
-    /// The date of the last change of the file or of its status (`st_ctime`), which no program can
-    /// set.
+    /// The date of the last change of the file or of its status when it was opened.
     private let changed: Double
 
     init(_ url: URL, contentType: String?) throws(WebServiceError) {
@@ -33,8 +32,8 @@ final class UploadSource: Sendable {
         (self.url, self.contentType) = (url, contentType)
         do throws(SystemFailure) {
             file = try Self.open(path)
-            status = try file.status()
-            changed = try file.changed()
+            let change = try file.change()
+            (status, changed) = (change.status, change.date)
         } catch {
             throw Self.unreadable(path, error)
         }
@@ -76,22 +75,48 @@ final class UploadSource: Sendable {
         return bytes
     }
 
-    /// Verifies that the path still refers to the file, and that nothing has changed it.
+    /// Returns whether the file begins with the bytes of a hash.
     ///
+    /// - Throws: `WebServiceError.Code.upload`, and `CancellationError` if the Swift task is
+    ///   cancelled.
+    func begins(with hash: ContentHash) throws -> Bool {
+        guard hash.length <= length else { return false }
+        var found = ContentHash()
+        try extend(&found, to: hash.length)
+        return found == hash
+    }
+
+    /// Extends a hash of the first bytes of the file.
+    func extend(_ hash: inout ContentHash, to end: Int64) throws {
+        try hash.extend(to: end) { range in
+            try Task.checkCancellation()
+            return try bytes(range)
+        }
+    }
+
+    /// Verifies that the path still refers to the file, and that no program has written to it.
+    ///
+    /// - Parameter mayBeRemoved: Whether the path may refer to no file.
+    /// - Returns: The date of the last change of the file or of its status. If it differs from that
+    ///   of the state, the content may have changed.
     /// - Throws: `WebServiceError.Code.upload`.
-    func verify() throws(WebServiceError) {
-        let isSame: Bool
+    func verify(mayBeRemoved: Bool) throws(WebServiceError) -> Double {
+        let found: FileChange
         do throws(SystemFailure) {
-            let now = try Self.open(url.path)
-            let (found, foundChanged) = (try now.status(), try now.changed())
-            isSame = found == status && foundChanged == changed
+            if let now = try FileChange(path: url.path) {
+                found = now
+            } else {
+                guard mayBeRemoved else { throw SystemFailure(call: "stat", number: ENOENT) }
+                found = try file.change()
+            }
         } catch {
             throw Self.unreadable(url.path, error)
         }
-        guard isSame else { throw isChanged }
+        guard found.status == status else { throw isChanged }
+        return found.date
     }
 
-    private var isChanged: WebServiceError {
+    var isChanged: WebServiceError {
         WebServiceError(
             .upload,
             "the file '\(url.path.escapingControls)' changed while it was uploaded; upload it again when it is complete"
@@ -134,20 +159,6 @@ struct UploadChunks: AsyncSequence, AsyncIteratorProtocol, Sendable {
         let end = Swift.min(range.upperBound, range.lowerBound + Int64(UploadSource.chunkLength))
         defer { range = end..<range.upperBound }
         return try source.bytes(range.lowerBound..<end)
-    }
-}
-
-extension Descriptor {
-    /// The date of the last change of the file or of its status, in seconds since 1970.
-    fileprivate borrowing func changed() throws(SystemFailure) -> Double {
-        var status = stat()
-        try system("fstat") { fstat(number, &status) }
-        #if canImport(Darwin)
-        let date = status.st_ctimespec
-        #else
-        let date = status.st_ctim
-        #endif
-        return Double(date.tv_sec) + Double(date.tv_nsec) / 1e9
     }
 }
 

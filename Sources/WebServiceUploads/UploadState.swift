@@ -14,9 +14,12 @@ struct UploadState: Sendable, Equatable, Codable {
     /// The size of the file in bytes, the date of its last change, and the hash of its first bytes.
     var size: Int64
     var modified: Double
-    /// The date of the last change of the file or of its status (`st_ctime`).
+    /// The date of the last change of the file or of its status (`st_ctime`), for which `content`
+    /// is valid.
     var changed: Double
     var prefix: String
+    /// The hash of the bytes that were sent; `nil` if it is unknown.
+    var content: ContentHash?
     /// The URL of the resource on the server; `nil` before the server has created it.
     var location: String?
     /// The date after which the server no longer has the upload; `nil` if it is unknown.
@@ -26,10 +29,10 @@ struct UploadState: Sendable, Equatable, Codable {
     /// The limits of the server.
     var limits = UploadLimits()
 
-    /// Returns whether both states belong to the same file and request.
+    /// Returns whether both states belong to the same request, and to files without a visible
+    /// difference.
     func isSameUpload(as other: UploadState) -> Bool {
-        request == other.request && size == other.size && modified == other.modified && changed == other.changed
-            && prefix == other.prefix
+        request == other.request && size == other.size && modified == other.modified && prefix == other.prefix
     }
 
     static func hash(_ bytes: Data) -> String {

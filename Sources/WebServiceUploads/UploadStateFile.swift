@@ -92,10 +92,13 @@ final class UploadStateFile: Sendable {
         return found
     }
 
-    /// Replaces the stored state atomically, and flushes it to the disk if it has a location.
+    /// Replaces the stored state atomically.
     ///
     /// A state that is too long is not stored, so that the upload is not continued.
-    func store(_ new: UploadState) throws(WebServiceError) {
+    ///
+    /// - Parameter synchronizes: Whether a state with a location is flushed to the disk. Defaults
+    ///   to `true`.
+    func store(_ new: UploadState, synchronizes: Bool = true) throws(WebServiceError) {
         guard let bytes = new.encoded else { return }
         let isNeeded = new.location != nil
         do throws(SystemFailure) {
@@ -104,14 +107,14 @@ final class UploadStateFile: Sendable {
             do throws(SystemFailure) {
                 _ = try file.lock()
                 try file.write(bytes)
-                if isNeeded { try file.synchronize() }
+                if isNeeded, synchronizes { try file.synchronize() }
                 try folder.move(temporary, to: name)
             } catch {
                 try? folder.remove(temporary)  // the first error counts
                 throw error
             }
             replace(with: file, isUseless: !isNeeded)
-            if isNeeded { try folder.synchronize() }
+            if isNeeded, synchronizes { try folder.synchronize() }
         } catch {
             throw Self.error(error, path)
         }

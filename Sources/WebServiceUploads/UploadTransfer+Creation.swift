@@ -24,6 +24,7 @@ extension UploadTransfer {
         let isLast = range.upperBound == source.length
         request.headers["Upload-Complete"] = isLast ? "?1" : "?0"
         request.headers["Upload-Length"] = "\(source.length)"
+        if !isWhole || source.length <= preferredPiece { try extendContent(to: range.upperBound) }
         if isWhole {
             isOpenedAgain = true
         } else {
@@ -36,7 +37,7 @@ extension UploadTransfer {
             return .incomplete
         }
         let isComplete = response.headers.uploadComplete
-        let final = response.head?.values(for: .location) ?? []
+        let final = response.head?.locations ?? []
         if isComplete == true, !isLast { throw earlyCompletion(response) }
         if isComplete ?? isLast { return .complete(response) }
         try note(response.headers)
@@ -70,7 +71,7 @@ extension UploadTransfer {
         }()
         for await head in heads {
             try note(head.headers)
-            try created(try location(head.values(for: .location), from: head.url))
+            try created(try location(head.locations, from: head.url))
         }
         do {
             return (try await reply, state.location)
@@ -122,10 +123,11 @@ extension UploadTransfer {
         request.headers["Upload-Length"] = "\(source.length)"
         request.headers[.contentType] = nil
         request.headers["Content-Digest"] = nil
+        try extendContent(to: range.upperBound)
         request.content = hasContent ? source.body(range, contentType: Self.tusContentType) : .none
         let response = try await work.send(request, accepting: { _ in false }, progress: meter.receiver(from: 0))
         try note(response.headers)
-        try created(try location(response.head?.values(for: .location) ?? [], from: response.head?.url ?? url))
+        try created(try location(response.head?.locations ?? [], from: response.head?.url ?? url))
         let found = hasContent ? offset(in: response.headers) : 0
         guard found ?? 0 <= range.upperBound else {
             throw violation("the server returned a wrong offset after a piece", response)

@@ -8,8 +8,9 @@ import FoundationNetworking
 /// The upload of a file by successive requests, until the server has the whole file.
 ///
 /// Each step sends one request: to create the upload on the server, to ask for its offset, or to
-/// append a piece. `UploadTransfer+Creation.swift` contains the creation, and
-/// `UploadTransfer+Requests.swift` the requests and fields in which the protocols differ.
+/// append a piece. `UploadTransfer+Creation.swift` contains the creation,
+/// `UploadTransfer+Requests.swift` the requests and fields in which the protocols differ, and
+/// `UploadTransfer+File.swift` the detection of changes of the file.
 struct UploadTransfer {
     /// The maximum number of times that an upload starts over.
     static let maximumRestarts = 3
@@ -49,6 +50,9 @@ struct UploadTransfer {
     /// have referred to another file.
     var isOpenedAgain = false
     var stalls: UploadStalls
+    /// The number of bytes, from the start of the file, that are known to be those that were sent.
+    /// The limit applies only to an upload that was created earlier.
+    var verified = Int64.max
 
     init(_ work: TaskWork, _ protocol: UploadProtocol, pieceSize: Int, folder: URL?) throws {
         let request = work.request
@@ -74,7 +78,7 @@ struct UploadTransfer {
         stalls = UploadStalls(now: work.clock.now)
         state = try source.state(request: hash)
         file = try UploadStateFile(url, in: folder, request: hash)
-        if let stored = file.stored(), stored.isSameUpload(as: state) { state = stored }
+        if let stored = file.stored() { try resume(stored) }
     }
 
     /// The capabilities of a server, which determine the request that creates the upload.
@@ -129,7 +133,8 @@ struct UploadTransfer {
             // Such an upload of tus is created with POST, regardless of the method of the task.
             guard !isOver.isSet, !isUnusable, isIdempotent || !isWhole || `protocol` == .draft,
                 let pause = work.pauseToContinue(
-                    after: error, attempt: stalls.attempt, spent: stalls.spent(work.clock.now),
+                    after: Self.isLocked(error) ? URLError(.networkConnectionLost) : error, attempt: stalls.attempt,
+                    spent: stalls.spent(work.clock.now),
                     isIdempotent: isIdempotent)
             else { throw error }
             let requested = (error as? WebServiceError)?.retryAfter(now: work.clock.date) ?? .zero
@@ -137,6 +142,10 @@ struct UploadTransfer {
             return .incomplete
         }
     }
+
+    /// Returns whether a server rejects a request because it has not yet detected that an earlier
+    /// connection was lost.
+    private static func isLocked(_ error: any Error) -> Bool { (error as? WebServiceError)?.status == 423 }
 
     private mutating func create() async throws -> Step {
         switch `protocol` {
@@ -149,8 +158,8 @@ struct UploadTransfer {
     private mutating func retrieveOffset(_ location: String) async throws -> Step {
         var request = try resource(.HEAD, location)
         request.options.cachePolicy = .reloadIgnoringLocalCacheData
-        let response = try await work.send(request, accepting: { Self.missing.contains($0.status) })
-        if Self.missing.contains(response.status) {
+        let response = try await work.send(request, accepting: { missing.contains($0.status) })
+        if missing.contains(response.status) {
             try startOver("the server no longer has the upload (status \(response.status))")
             return .incomplete
         }
@@ -160,6 +169,10 @@ struct UploadTransfer {
         }
         guard let found = offset(in: response.headers) else {
             throw violation("the server returned no valid offset of the upload", response)
+        }
+        guard found <= verified else {
+            try startOver("the file may have changed since the upload was interrupted")
+            return .incomplete
         }
         try note(response.headers)
         try accept(found, response)
@@ -171,8 +184,9 @@ struct UploadTransfer {
         return try completed(by: response, at: found) ? .complete(response) : .incomplete
     }
 
-    /// The statuses of an upload that the server no longer has.
-    static let missing: Set<Int> = [404, 410]
+    /// The statuses with which a server responds to HEAD and DELETE if it no longer has the upload
+    /// (tus 1.0, HEAD).
+    private var missing: Set<Int> { `protocol` == .tus ? [403, 404, 410] : [404, 410] }
 
     /// Returns whether the server has completed the upload.
     private func completed(by response: Response, at offset: Int64) throws -> Bool {
@@ -187,8 +201,9 @@ struct UploadTransfer {
 
     /// Appends the next piece.
     private mutating func append(_ location: String, _ offset: Int64) async throws -> Step {
-        if isOpenedAgain { try source.verify() }
+        try verify()
         let range = offset..<(offset + min(source.length - offset, try pieceSize()))
+        try extendContent(to: range.upperBound)
         let request = try await appending(range, at: location)
         meter.begin(offset)
         let response = try await work.send(
@@ -297,7 +312,7 @@ struct UploadTransfer {
 
     /// Stores the URL of the upload that the server has created.
     mutating func created(_ location: String) throws {
-        resumedFrom = 0
+        (resumedFrom, verified) = (0, .max)
         state.location = location
         try file.store(state)
     }
@@ -344,9 +359,10 @@ struct UploadTransfer {
 
     // MARK: The end
 
-    private func finish(_ response: Response) throws -> UploadedFile {
+    private mutating func finish(_ response: Response) throws -> UploadedFile {
         let location = state.location.flatMap { URL(string: $0) }
         try file.remove()
+        try verify(isLast: true)
         meter.begin(source.length)
         return UploadedFile(
             byteCount: source.length, resumedFrom: resumedFrom ?? 0, restarts: restarts, location: location,
@@ -360,7 +376,7 @@ struct UploadTransfer {
             return (false, Response(data: Data(), urlResponse: nil))
         }
         let response = try await work.send(
-            try resource(.DELETE, location), accepting: { Self.missing.contains($0.status) })
+            try resource(.DELETE, location), accepting: { missing.contains($0.status) })
         try file.remove()
         return (true, response)
     }

@@ -17,6 +17,11 @@ struct BodyCodingTests {
     private static let gzip = data(
         "H4sIAAAAAAACA0vMSdVRKMgvKkkt0lEoLskvLdFRyElMB/EKMnOK80CMpPzkbB2F8tTMqtQ8oKLEzOJ8IJ2ISycA4oRG4VMAAAA=")
 
+    /// The text, encoded twice.
+    private static let twice = data(
+        "H4sIAAAAAAACA5Pv5mAAASZm7zOeVwM1TuhreepeCtTQO6mvezHwhKcP+0cuo+Kuzw49S/48yZFt/XTlzKorNgsWHTnzqEZhboe3OsOjFreHwUATALn7NopKAAAA"
+    )
+
     private static func data(_ base64: String) -> Data { Data(base64Encoded: base64) ?? Data() }
 
     private static func server(_ body: Data, _ coding: String) throws -> MockServer {
@@ -62,8 +67,12 @@ struct BodyCodingTests {
     }
 
     @Test(
-        "The codings x-gzip and identity are decoded, however the body is read", .covers("C-330"),
-        arguments: RealSession.allCases, [("x-gzip", gzip), ("identity", Data(plain.utf8))])
+        "The codings x-gzip, identity, none and lists of two are decoded, however the body is read", .covers("C-330"),
+        arguments: RealSession.allCases,
+        [
+            ("x-gzip", gzip), ("identity", Data(plain.utf8)), ("none", Data(plain.utf8)), ("gzip, gzip", twice),
+            ("identity, GZIP,none", gzip),
+        ])
     func aliases(session: RealSession, coded: (name: String, body: Data)) async throws {
         let server = try Self.server(coded.body, coded.name)
         defer { server.stop() }

@@ -19,8 +19,9 @@ struct ForkTests {
     private func probe(_ arguments: [String]) async throws -> (status: Int32, lines: [String]) {
         let output = Pipe()
         let process = ChildProcess(
-            SessionProbe.path, arguments, environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null,
-            output: .pipe(output))
+            SessionProbe.path, arguments,
+            environment: ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 },
+            input: .null, output: .pipe(output))
         let (status, text) = try await process.finish(reading: output)
         return (status, text.split(separator: "\n").map(String.init))
     }

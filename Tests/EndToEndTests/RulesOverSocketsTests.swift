@@ -195,6 +195,24 @@ struct RulesOverSocketsTests {
         #expect(error.withLock { $0 } == .timedOut)
     }
 
+    @Test(
+        "Two equal Location fields are followed, as is one with a comma if the session separates fields",
+        .covers("H-09"), arguments: RealSession.transports)
+    func locations(kind: RealSession) async throws {
+        let server = try MockServer.forTest()
+        server.on(.GET, "/a%2C%20b", .text("comma"))
+        server.on(.GET, "/a,%20b", .text("comma"))
+        server.on(.GET, "/end", .text("end"))
+        var repeated = redirect(302, to: "/end")
+        repeated.headers.add("/end", for: .location)
+        server.on(.GET, "/repeated", repeated)
+        server.on(.GET, "/comma", redirect(302, to: "/a, b"))
+        let service = try kind.service(server)
+        #expect(try await service.GET("/repeated").string().value == "end")
+        let task = service.GET("/comma").data().validateNothing()
+        #expect(try await task.response.status == (kind.isCurl ? 200 : 302))
+    }
+
     @Test("The cache policy that forbids network access prevents a connection", arguments: RealSession.transports)
     func cacheOnly(kind: RealSession) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }

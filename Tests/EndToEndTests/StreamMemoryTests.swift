@@ -32,6 +32,15 @@ struct StreamMemoryTests {
         #expect(try #require(numbers["processor"]) <= (isSoak ? 150 : 50))
     }
 
+    @Test("Cancelled tasks leave no memory behind: 2,000,000 of them need at most 64 MiB")
+    func cancelledTasks() async throws {
+        let count = isSoak ? 2_000_000 : 60_000
+        let numbers = try await measure("cancelled", "http://127.0.0.1:1", "\(count)")
+        print("\(count) cancelled tasks: \(numbers)")
+        #expect(try #require(numbers["growth"]) <= 64 << 10)
+        #expect(numbers["listed"] == 0)
+    }
+
     @Test("A large file is sent with hardly more memory than a small one", .covers("U-01"))
     func upload() async throws {
         let size = isSoak ? 5 << 30 : 64 << 20

@@ -89,12 +89,13 @@ struct DocumentationTests {
     @Test(
         "Every relative link and every anchor of a page has a target",
         arguments: ["Guide.md", "Cookbook.md", "Testing.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"]
-            + migrations)
+            + migrations + paths(below: "Sources", "md").filter { $0.contains(".docc/") })
     func links(page: String) throws {
         let folder = page.split(separator: "/").dropLast().map { $0 + "/" }.joined()
         let inline = try text(page).matches(of: /\]\(([^)]+)\)/).map { String($0.1) }
         let definitions = try text(page).matches(of: /(?m)^\[([a-z-]+)\]: (.+)$/)
         let names = Set(try text(page).matches(of: /\]\[([a-z-]+)\]/).map { String($0.1) })
+        #expect(try !text(page).contains("doc:"), "a code host does not follow links of DocC")
         #expect(names == Set(definitions.map { String($0.1) }))
         for target in inline + definitions.map({ String($0.2) }) {
             if target.contains("://") { continue }

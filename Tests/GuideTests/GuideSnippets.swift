@@ -591,13 +591,24 @@ struct GuideSnippets {
         #expect(try await sent(task).value(forHTTPHeaderField: "Accept") == "application/json")
     }
 
+    @Test("The retry policy of a request replaces that of the service")
+    func requestPolicy() async throws {
+        var busy = MockResponse(statusCode: 503)
+        busy.headers[.retryAfter] = "0"
+        session.addStub(busy)
+        service.interceptors = [.retry()]
+        let task = service.GET("/brewers").intercepted(by: .retry(maximumAttempts: 2))
+        _ = await task.data().result
+        #expect(session.recordedRequests.count == 2)
+    }
+
     @Test("Interceptors in dot syntax add header fields")
     func fieldInterceptors() async throws {
         service.interceptors = [
             .retry(),
             .userAgent("Brewery/1.0"),
             .traceContext(),
-            try .basic(user: "ann", password: "secret"),
+            .basic(user: "ann", password: "secret"),
         ]
         let sent = try await sent(service.GET("/brewers"))
         #expect(sent.value(forHTTPHeaderField: "User-Agent") == "Brewery/1.0")
@@ -856,8 +867,11 @@ struct GuideSnippets {
         ]
         _ = try await service.GET("/brewers").data().value
         await archive.finish()
-        let text = try String(contentsOf: folder.appendingPathComponent("session.har"), encoding: .utf8)
-        #expect(text.contains("https://brewhapi.example.com/v1/brewers"))
+        // The last events may be delivered after the value.
+        await eventually {
+            let text = try? String(contentsOf: folder.appendingPathComponent("session.har"), encoding: .utf8)
+            return text?.contains("https://brewhapi.example.com/v1/brewers") == true
+        }
 
         let redaction = Redaction(secretNames: ["station-mark"], harmlessNames: ["ticket"])
         service.observers = [.log(.trace, redaction: redaction) { print($0) }]
@@ -1166,6 +1180,20 @@ struct GuideSnippets {
         session.close()
         #expect((await service.GET("/").data().result.failure as? WebServiceError)?.code == .sessionClosed)
         service.session = self.session
+    }
+
+    @Test("A Swift task on the executor of a session receives a response")
+    func executor() async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data("x".utf8)) }
+        defer { server.stop() }
+        let session = try CurlSession()
+        let service = WebService(baseURLString: server.baseURLString)
+        service.session = session
+        let data = try await Task(executorPreference: session.executor) {
+            try await service.GET("/beers").data().value
+        }.value
+        #expect(data == Data("x".utf8))
+        session.close()
     }
 
     @Test("Certificates of a CurlSession are configured for all hosts and for single ones")

@@ -38,7 +38,7 @@ struct WebSocketSnippets {
         try await chat.close()
         #expect(chat.subprotocol == "v1")
         #expect(chat.closure?.code == .normalClosure)
-        #expect(try received.values.first?.decode(Tapping.self).beer == "Lager")
+        #expect(try await received.wait().first?.decode(Tapping.self).beer == "Lager")
     }
 
     @Test("Messages are sent while others are received")

@@ -1,4 +1,5 @@
 import Foundation
+import WebServiceCaching
 import WebServiceCore
 import WebServiceMocking
 
@@ -32,6 +33,16 @@ extension InspectorProbe {
             .GET, "/v1/stream",
             MockResponse(statusCode: 200, chunks: self.chunks)
                 .header("Content-Type", "text/event-stream"))
+    }
+
+    /// Sends a request twice. The second response comes from a cache, without a request.
+    func cached() async {
+        session.on(
+            .GET, "/v1/cached",
+            .json(["name": "from the cache"]).header("Cache-Control", "max-age=60"))
+        let caching = service.clone()
+        caching.interceptors = [ResponseCache(storage: MemoryStorage())]
+        for _ in 0..<2 { await send(caching.GET("/cached")) }
     }
 
     func bodies() async {

@@ -56,6 +56,7 @@ final class InspectorProbe: Sendable {
             await send(other.GET("/any/named"))
         case "failures": await failures()
         case "bodies": await bodies()
+        case "cached": await cached()
         case "stream":
             _ = Task { [service] in
                 do { for try await _ in service.GET("/stream").events() {} } catch {}  // until the program ends

@@ -17,14 +17,41 @@ import WebServiceSQLite
 // creates the folder.
 // Submits COUNT requests, `POST /effects/NAME/ROUND/N` of the entity NAME/M, where M is N modulo 3,
 // and prints `ack N` after each submission and `done` after the last one. Then it sends until its
-// standard input ends. The exit status is 0 for success, 1 for an error and 2 for wrong arguments.
+// standard input ends.
+//
+//     outbox-probe log-out FOLDER
+//
+// Completes the log-outs in the parent of FOLDER, opens an account in FOLDER, writes files, logs out,
+// and prints `done` or the error.
+//
+// The exit status is 0 for success, 1 for an error and 2 for wrong arguments.
 
 /// Writes a line without buffering, because the process may end before the next one.
 func write(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }
 
+/// Opens an account, writes files, and logs out.
+func logOut(in folder: URL) async throws {
+    try Account.finishLogOuts(in: folder.deletingLastPathComponent())
+    let account = try Account(in: folder)
+    let nested = account.file("a/b")
+    try FileManager.default.createDirectory(at: nested, withIntermediateDirectories: true)
+    try Data("secret".utf8).write(to: nested.appendingPathComponent("token"))
+    try await account.logOut()
+}
+
 let arguments = Array(CommandLine.arguments.dropFirst())
+if arguments.count == 2, arguments[0] == "log-out" {
+    do {
+        try await logOut(in: URL(fileURLWithPath: arguments[1]))
+        write("done")
+        exit(0)
+    } catch {
+        write("failed: \(error)")
+        exit(1)
+    }
+}
 guard arguments.count >= 5, let count = Int(arguments[4]) else {
     print("outbox-probe PATH URL NAME ROUND COUNT")
     exit(2)

@@ -81,7 +81,8 @@ enum CurlProbe {
         service.session = session
         let limit = Int.random(in: 1...40)
         let isReached = Once<Bool>()
-        for _ in 0..<16 {
+        let count = ProcessInfo.processInfo.environment["TASKS"].flatMap { Int($0) } ?? 16
+        for _ in 0..<count {
             Task {
                 do {
                     while true {

@@ -14,10 +14,10 @@ import Musl
 /// Each line of output is the name of a measurement, a space and a number.
 enum MemoryProbe {
     /// - Parameters:
-    ///   - mode: `upload`, `form`, `read`, `idle`, `hold` or `drain`.
+    ///   - mode: `upload`, `form`, `read`, `idle`, `cancelled`, `hold` or `drain`.
     ///   - url: The URL of the request.
     ///   - argument: The path of the file to upload, the length of the part of a form, the number
-    ///     of bytes to read per second, or the number of idle streams.
+    ///     of bytes to read per second, or the number of idle streams or cancelled tasks.
     /// - Returns: Whether the mode exists.
     static func run(_ mode: String, _ url: String, _ argument: String) async throws -> Bool {
         let service = WebService(baseURLString: url)
@@ -51,6 +51,7 @@ enum MemoryProbe {
             }
             tell("bytes \(count)")
         case "idle": try await idle(service, Int(argument) ?? 0)
+        case "cancelled": await cancelled(service, Int(argument) ?? 0)
         case "hold": serve { client, _ in send(client, held, held.count, Int32(MSG_NOSIGNAL)) }
         case "drain": serve(drain)
         default: return false
@@ -82,6 +83,24 @@ enum MemoryProbe {
         for reader in readers { reader.cancel() }
         for reader in readers { _ = await reader.result }
         tell("ended \(readers.count)")
+    }
+
+    /// Creates tasks and cancels them: before `resume()`, after it, and with a handler.
+    private static func cancelled(_ service: WebService, _ count: Int) async {
+        func cancel(_ count: Int) async {
+            for index in 0..<count {
+                let task = service.GET("/x").data()
+                if index % 3 == 1 { task.resume() }
+                if index % 3 == 2 { task.onError { _ in }.resume() }
+                task.cancel()
+                if index % 100 == 0 { _ = await task.result }  // the pool keeps up
+            }
+        }
+        await cancel(1_000)  // what every process needs
+        let before = residentBytes()
+        await cancel(count)
+        tell("growth \((residentBytes() - before) >> 10)")  // KiB
+        tell("listed \(service.exchanges.count)")
     }
 
     /// A sequence of zeros in pieces of 64 KiB.

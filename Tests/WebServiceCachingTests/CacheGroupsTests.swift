@@ -331,8 +331,10 @@ struct CacheGroupsTests {
         }
         _ = try await fixture.get("/a", ["X-V": "1"])
         _ = try await fixture.get("/other", method: .POST)
+        await fixture.cache.finishStoring()
         fixture.advance(by: 1)
         _ = try await fixture.get("/a", ["X-V": "2"])
+        await fixture.cache.finishStoring()
         _ = try await fixture.get("/b")  // removes the invalidation from the storage
         await fixture.cache.finishStoring()
         #expect(try await fixture.get("/a", ["X-V": "2"]).source == .cache)
@@ -350,6 +352,21 @@ struct CacheGroupsTests {
         _ = try await fixture.get("/other", method: .POST)
         await fixture.cache.finishStoring()
         for try await entry in fixture.cache.entries { Issue.record("\(entry.url) is listed") }
+    }
+
+    @Test("Invalid responses are not listed if the key of a URL has no origin", .covers("M-372"))
+    func entriesOfKeys() async throws {
+        let cache = ResponseCache(storage: MemoryStorage(), urlKey: { $0.path })
+        fixture.service.interceptors = [cache]
+        serve(#""b", "a""#, invalidating: #""b""#)
+        _ = try await fixture.get()
+        await cache.finishStoring()
+        var urls: [String] = []
+        for try await entry in cache.entries { urls.append(entry.url) }
+        #expect(urls == ["/v1/a"])
+        _ = try await fixture.get("/other", method: .POST)
+        await cache.finishStoring()
+        for try await entry in cache.entries { Issue.record("\(entry.url) is listed") }
     }
 
     @Test("The timeline explains an invalidation and its effect")

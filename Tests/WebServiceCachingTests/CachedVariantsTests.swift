@@ -87,9 +87,13 @@ struct CachedVariantsTests {
         let content = eight.data(for: key).dropLast(8)
         #expect(CachedVariants(sealed(content), for: key)?.responses.count == 8)
         #expect(CachedVariants(sealed(content + [0]), for: key) == nil)
-        var nine = content + one.data(for: key).dropLast(8).dropFirst(begin + 8)
-        nine[begin] = 9
-        #expect(CachedVariants(sealed(nine), for: key) == nil)
+        // Up to 8 responses to GET, and up to 8 to QUERY.
+        var more = content + content.dropFirst(begin + 8)
+        more[begin] = 16
+        #expect(CachedVariants(sealed(more), for: key)?.responses.count == 16)
+        more += one.data(for: key).dropLast(8).dropFirst(begin + 8)
+        more[begin] = 17
+        #expect(CachedVariants(sealed(more), for: key) == nil)
     }
 
     @Test("The most recent of several matching variants is used (RFC 9111, section 4.1)", .covers("M-22"))

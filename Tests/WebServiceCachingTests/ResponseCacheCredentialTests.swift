@@ -18,12 +18,12 @@ struct ResponseCacheCredentialTests {
     /// Returns the decisions of the cache about a request.
     private func decisions(
         _ fixture: CacheFixture, _ headers: Headers = [:], change: (inout Request) -> Void = { _ in }
-    ) async throws -> [String] {
+    ) async -> [String] {
         var request = fixture.service.request(.GET, path: "/a")
         request.headers = headers
         change(&request)
         let task = fixture.service.sessionTask(request: request)
-        _ = try await task.data().validateNothing().response
+        _ = await task.data().validateNothing().result
         return task.timeline.events.filter { $0.kind == .cache }.map(\.detail)
     }
 
@@ -85,7 +85,7 @@ struct ResponseCacheCredentialTests {
         #expect(try await body() == "network Bearer ann")
         value.withLock { $0 = "bob" }
         #expect(try await body() == "network Bearer bob")
-        let passed = try await decisions(fixture) { if onRequest { $0.options.interceptors = [authentication] } }
+        let passed = await decisions(fixture) { if onRequest { $0.options.interceptors = [authentication] } }
         #expect(passed == ["an Authentication follows the cache, and no account is named"])
         fixture.signIn("bob")
         #expect(try await body() == "network Bearer bob")
@@ -197,7 +197,7 @@ struct ResponseCacheCredentialTests {
         for name in ["X-Member", "Authorization"] {
             let fixture = CacheFixture(inner: [Setting(name: Headers.Name(name))])
             fixture.serve(["Cache-Control": "max-age=60"], "one")
-            for _ in 0..<2 { #expect(try await decisions(fixture) == [reason]) }
+            for _ in 0..<2 { #expect(await decisions(fixture) == [reason]) }
             fixture.signIn("ann")
             #expect(try await fixture.text() == "network one")
             #expect(try await fixture.text() == "cache one")
@@ -254,7 +254,7 @@ struct ResponseCacheCredentialTests {
         fixture.service.session = CertifiedSession(inner: fixture.service.session)
         for _ in 0..<2 {
             #expect(
-                try await decisions(fixture) == ["the session adds credentials, and no account is named"])
+                await decisions(fixture) == ["the session adds credentials, and no account is named"])
             #expect(try await fixture.text() == "network one")
         }
         fixture.signIn("ann")
@@ -306,7 +306,7 @@ struct ResponseCacheCredentialTests {
         fixture.service.cookieJar = jar
         jar.store(["other=1; Path=/v2"], from: url)
         echo(fixture, ["Cache-Control": "max-age=60", "Vary": "Cookie"])
-        #expect(try await decisions(fixture) == [])
+        #expect(await decisions(fixture) == [])
         #expect(try await fixture.text() == "cache ")
         jar.store(["sid=1"], from: url)
         #expect(try await fixture.text() == "network sid=1")
@@ -337,7 +337,7 @@ struct ResponseCacheCredentialTests {
     func malformedVary(vary: String) async throws {
         fixture.serve(["Cache-Control": "max-age=60", "Vary": vary], "one")
         let reason = vary.hasSuffix("*") ? "Vary is *" : "Vary is malformed"
-        for _ in 0..<2 { #expect(try await decisions(fixture) == ["not stored: \(reason)"]) }
+        for _ in 0..<2 { #expect(await decisions(fixture) == ["not stored: \(reason)"]) }
         await #expect(throws: URLError(.resourceUnavailable)) {
             try await fixture.get(policy: .returnCacheDataDontLoad)
         }
@@ -381,9 +381,9 @@ struct ResponseCacheCredentialTests {
         Refusal(reason: "status 206", status: 206),
         Refusal(reason: "status 304", status: 304),
         Refusal(reason: "status 304", status: 304, asked: ["If-None-Match": "\"1\""]),
-        Refusal(reason: "status 500 without explicit freshness", status: 500, headers: [:]),
+        Refusal(reason: "status 400 without explicit freshness", status: 400, headers: [:]),
         Refusal(
-            reason: "must-understand in the response, but status 599 is unknown", status: 599,
+            reason: "must-understand in the response, but status 499 is unknown", status: 499,
             headers: ["Cache-Control": "must-understand, no-store"]),
         Refusal(
             reason: "more than 128 cache groups",
@@ -424,6 +424,16 @@ struct ResponseCacheCredentialTests {
                 fixture.service.session = HandSession { $0.completion(Data(), response, nil) }
             }),
         Refusal(
+            reason: "the body is incomplete",
+            prepare: { fixture in
+                let response = HTTPURLResponse(
+                    url: try #require(url), statusCode: 404, httpVersion: "HTTP/1.1",
+                    headerFields: ["Cache-Control": "max-age=60"])
+                fixture.service.session = HandSession {
+                    $0.completion(Data("o".utf8), response, URLError(.networkConnectionLost))
+                }
+            }),
+        Refusal(
             reason: "a header field is malformed",
             prepare: { fixture in
                 let bytes = Array("HTTP/1.1 200 OK\r\na b: c\r\n\r\n".utf8)
@@ -448,7 +458,7 @@ struct ResponseCacheCredentialTests {
             return CacheFixture.Reply(status: refusal.status, headers: refusal.headers, body: "one")
         }
         try await refusal.prepare(fixture)
-        let decisions = try await decisions(fixture, refusal.asked) { request in
+        let decisions = await decisions(fixture, refusal.asked) { request in
             if refusal.reason.hasPrefix("too many") { request.options.cachePolicy = .reloadIgnoringLocalCacheData }
         }
         #expect(decisions == ["not stored: \(refusal.reason)"])

@@ -69,6 +69,18 @@ struct ResponseCacheQueryTests {
         #expect(try await fixture.text() == "network none")
     }
 
+    @Test("Responses to QUERY do not remove responses to GET, and at most 8 are stored", .covers("M-494"))
+    func limit() async throws {
+        echo()
+        _ = try await fixture.text()
+        for number in 0..<9 { _ = try await query("q=\(number)") }
+        #expect(try await fixture.text() == "cache none")
+        #expect(try await query("q=8") == "cache q=8")
+        #expect(try await query("q=0") == "network q=0")
+        await fixture.cache.finishStoring()
+        #expect(fixture.cache.statistics.evictions == 2)
+    }
+
     @Test("A stale response is validated with its entity tag")
     func validation() async throws {
         fixture.serve(["Cache-Control": "max-age=5"], "ales", tag: "\"1\"")

@@ -57,6 +57,25 @@ struct ResponseCacheStaleTests {
         #expect(try await fixture.text("/a", ["Cache-Control": "stale-if-error=11"]) == "cache one")
     }
 
+    @Test(
+        "Stale-if-error applies to requests that a later interceptor does not send", .covers("M-22"),
+        arguments: [("circuitOpen", true), ("concurrencyLimitExceeded", true), ("rateLimitExceeded", true)]
+            + [("interceptorOrder", false), ("invalidHeader", false)])
+    func staleIfRefused(code: String, isStale: Bool) async throws {
+        fixture.serve(["Cache-Control": "max-age=5, stale-if-error=10"], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        fixture.service.interceptors.append(
+            .closure { _, _ in throw WebServiceError(WebServiceError.Code(code), "not sent") })
+        for method in [Request.Method.GET, .HEAD] {
+            let response = try? await fixture.get(method: method)
+            #expect(response?.source == (isStale ? .cache : nil))
+        }
+        fixture.advance(by: 10)
+        let error = await #expect(throws: WebServiceError.self) { try await fixture.get() }
+        #expect(error?.code.description == code)
+    }
+
     @Test("A response too old for the request is used instead of an error only with stale-if-error", .covers("M-22"))
     func tooOldForRequest() async throws {
         fixture.serve(["Cache-Control": "max-age=60"], "one")
@@ -102,6 +121,28 @@ struct ResponseCacheStaleTests {
         fixture.advance(by: 16)
         fixture.serve([:], "three")
         #expect(try await fixture.text("/a", headers) == "network three")
+    }
+
+    @Test("A background validation does not end with the scope of the request that caused it", .covers("M-22"))
+    func validationAfterScope() async throws {
+        let clock = ManualTimekeeper()
+        let fixture = CacheFixture(timekeeper: clock)
+        fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        let gate = Once<Bool>()
+        fixture.serve { _ in
+            _ = await gate.value
+            return CacheFixture.Reply(headers: ["Cache-Control": "max-age=50"], body: "two")
+        }
+        let stale = try await fixture.service.withDeadline(.seconds(2)) { try await fixture.text() }
+        #expect(stale == "cache one")
+        await fixture.sent.wait(for: 2)
+        clock.advance(by: .seconds(3))
+        gate.set(true)
+        let stored: Headers = ["Cache-Control": "only-if-cached"]
+        try await eventually("the response is replaced") { try await fixture.text("/a", stored) == "cache two" }
+        #expect(fixture.sent.values.count == 2)
     }
 
     @Test("Only-if-cached returns a response within stale-while-revalidate without a validation", .covers("M-22"))

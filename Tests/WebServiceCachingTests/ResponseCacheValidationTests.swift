@@ -89,7 +89,7 @@ struct ResponseCacheValidationTests {
 
     @Test(
         "A 304 with another entity tag is not used and removes the response (RFC 9111, section 4.3.4)", .covers("M-23"),
-        arguments: [("\"1\"", "\"2\""), ("W/\"1\"", "W/\"2\""), ("W/\"1\"", "\"1\""), ("\"1\"", "*"), ("\"1\"", "1")])
+        arguments: [("\"1\"", "\"2\""), ("W/\"1\"", "W/\"2\""), ("W/\"1\"", "\"2\""), ("\"1\"", "*"), ("\"1\"", "1")])
     func otherTag(stored: String, named: String) async throws {
         fixture.serve(["Cache-Control": "max-age=5", "ETag": stored], "one")
         _ = try await fixture.get()
@@ -113,6 +113,58 @@ struct ResponseCacheValidationTests {
         fixture.advance(by: 6)
         fixture.serve(["ETag": "W/\"1\""], "", status: 304)
         #expect(try await fixture.text() == "revalidated one")
+    }
+
+    @Test("A 304 with a strong entity tag confirms the equal weak one and does not update its fields", .covers("M-490"))
+    func strongTag() async throws {
+        fixture.serve(["Cache-Control": "max-age=5", "ETag": "W/\"1\"", "X-A": "old"], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        fixture.serve(["Cache-Control": "max-age=60", "ETag": "\"1\"", "X-A": "new"], "", status: 304)
+        for _ in 0..<2 {
+            let response = try await fixture.get()
+            #expect(response.source == .revalidated)
+            #expect(response.data == Data("one".utf8))
+            #expect(response.header("X-A") == "old")
+            #expect(response.header(.eTag) == "W/\"1\"")
+        }
+        #expect(fixture.sent.values.dropFirst().map { $0.headers[.ifNoneMatch] } == ["W/\"1\"", "W/\"1\""])
+    }
+
+    @Test("A 304 with a strong entity tag to the caller's own condition does not remove the equal weak one")
+    func strongTagOfCaller() async throws {
+        fixture.serve(["Cache-Control": "max-age=5", "ETag": "W/\"1\""], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        fixture.serve(["ETag": "\"1\""], "", status: 304)
+        #expect(try await fixture.get("/a", ["If-None-Match": "W/\"1\""]).status == 304)
+        #expect(try await fixture.text(policy: .returnCacheDataDontLoad) == "cache one")
+    }
+
+    @Test("The conditions that the cache adds are not sent to the target of a redirect", .covers("M-491"))
+    func redirectedConditions() async throws {
+        let headers: Headers = ["Cache-Control": "max-age=5", "Last-Modified": CachedResponseTests.text(-9)]
+        fixture.serve(headers, "one", tag: "\"1\"")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        fixture.serve { request in
+            request.url.hasSuffix("/a")
+                ? CacheFixture.Reply(status: 302, headers: ["Location": "/v1/b"]) : CacheFixture.Reply(body: "two")
+        }
+        #expect(try await fixture.text() == "network two")
+        let sent = fixture.sent.values.dropFirst()
+        #expect(sent.map { $0.headers[.ifNoneMatch] } == ["\"1\"", nil])
+        #expect(sent.map { $0.headers["If-Modified-Since"] } == [CachedResponseTests.text(-9), nil])
+    }
+
+    @Test("The caller's own conditions are sent to the target of a redirect")
+    func redirectedConditionsOfCaller() async throws {
+        fixture.serve { request in
+            request.url.hasSuffix("/a")
+                ? CacheFixture.Reply(status: 302, headers: ["Location": "/v1/b"]) : CacheFixture.Reply(status: 304)
+        }
+        #expect(try await fixture.get("/a", ["If-None-Match": "\"1\""]).status == 304)
+        #expect(fixture.sent.values.map { $0.headers[.ifNoneMatch] } == ["\"1\"", "\"1\""])
     }
 
     @Test(

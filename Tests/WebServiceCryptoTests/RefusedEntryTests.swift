@@ -38,6 +38,49 @@ struct RefusedEntryTests {
         #expect(try await storage.text(other) == "other", comment, sourceLocation: sourceLocation)
     }
 
+    @Test(
+        "An entry from a storage with another name, or with none, is refused", .covers("C-440"),
+        arguments: FileStorage.Format.allFormats)
+    func otherStorage(format: FileStorage.Format) async throws {
+        let names = ["", "ann", "ben", "an", "\0"]
+        let folders = names.map { _ in folder() }
+        let storages = try zip(names, folders).map { name, folder in
+            EncryptedStorage(
+                try FileStorage(folder: folder, format: format), name: name, cipher: try cipher(),
+                refusalObserver: { [failures] in failures.add($0) })
+        }
+        for (name, storage) in zip(names, storages) {
+            try await storage.store(.text("of '\(name)'"), for: key)
+            try await storage.store(.text("other"), for: other)
+        }
+        for (from, source) in folders.enumerated() {
+            let bytes = try Data(contentsOf: file(key, in: source))
+            for (to, storage) in storages.enumerated() {
+                let copy = file(key, in: folders[to])
+                let original = try Data(contentsOf: copy)
+                try bytes.write(to: copy)
+                if from == to {
+                    #expect(try await storage.text(key) == "of '\(names[from])'")
+                } else {
+                    try await expectRefusal(by: storage, "'\(names[from])' in '\(names[to])'")
+                }
+                try original.write(to: copy)
+            }
+        }
+    }
+
+    @Test("Entries in the same files are refused after a name is added or removed", .covers("C-440"))
+    func changedName() async throws {
+        let folder = folder()
+        let plain = EncryptedStorage(try FileStorage(folder: folder), cipher: try cipher())
+        let named = EncryptedStorage(try FileStorage(folder: folder), name: "ann", cipher: try cipher())
+        try await plain.store(.text("plain"), for: key)
+        #expect(try await named.text(key) == nil)
+        try await named.store(.text("named"), for: key)
+        #expect(try await plain.text(key) == nil)
+        #expect(try await named.text(key) == "named")
+    }
+
     @Test("A file with any changed byte is refused", .covers("C-434"), arguments: FileStorage.Format.allFormats)
     func changedBytes(format: FileStorage.Format) async throws {
         let folder = folder()

@@ -141,6 +141,22 @@ struct CurlClosingTests {
         #expect(server.receivedRequests.count == 2)
     }
 
+    @Test("An exchange that waits for its retry ends with its response when the session is closed", .covers("M-450"))
+    func retry() async throws {
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 503) }
+        let clock = TestClock()
+        let session = try CurlSession(timekeeper: clock)
+        let service = WebService(baseURLString: server.baseURLString, clock: clock)
+        service.session = session
+        let task = service.GET("/").intercepted(by: .retry()).data().validateNothing().resume()
+        await eventually("the task waits") { task.timeline.events.contains { $0.kind == .retry } }
+        await clock.advance(by: .zero)
+        session.close()
+        await clock.advance(by: .seconds(60))
+        #expect(try await task.response.status == 503)
+        #expect(server.receivedRequests.count == 1)
+    }
+
     @Test("Closing waits for a response that is being read")
     func reading() async throws {
         let server = try MockServer.forTest { _ in MockResponse(Data(count: 4_000_000)) }

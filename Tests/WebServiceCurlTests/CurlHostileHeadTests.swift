@@ -144,6 +144,28 @@ struct CurlHostileHeadTests {
         try await beyondLibcurl(bytes: Self.ok + fields + "Content-Length: 0\r\n\r\n")
     }
 
+    @Test("Two Location fields are delivered or, with a newer libcurl, badServerResponse", .covers("M-442"))
+    func locations() async throws {
+        let bytes = "HTTP/1.1 302 Found\r\nLocation: /a\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
+        let result = try await result(of: bytes, try CurlSession()) { $0.options.redirectPolicy = .manual }
+        if LinkedLibrary.rejectsLocations {
+            #expect(result.urlErrorCode == .badServerResponse, "\(result)")
+        } else {
+            #expect(try result.get().headers.values(for: "Location") == ["/a", "/b"])
+        }
+    }
+
+    @Test("More than 5,000 fields are delivered or, with a newer libcurl, responseTooLarge", .covers("M-442"))
+    func manyFields() async throws {
+        let fields = (0..<5_100).map { "X-\($0): a\r\n" }.joined()
+        let result = try await result(of: Self.ok + fields + "Content-Length: 0\r\n\r\n", try CurlSession())
+        if LinkedLibrary.limitsFields {
+            #expect(result.code == .responseTooLarge, "\(result)")
+        } else {
+            #expect(try result.get().headers.count == 5_101)
+        }
+    }
+
     @Test(
         "A head at the maximum is accepted, one byte more is not, with interim responses and trailers",
         .covers("H-03")

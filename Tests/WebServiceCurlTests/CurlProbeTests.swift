@@ -52,16 +52,17 @@ struct CurlProbeTests {
     }
 
     @Test(
-        "A program can exit while a session opens and closes connections over TLS",
-        .enabled(if: SecureServer.isAvailable), .covers("H-355")
+        "A program can exit while a session opens and closes connections over TLS, and while callers send",
+        .enabled(if: SecureServer.isAvailable), .covers("H-355"), arguments: [16, 1]
     )
-    func exit() async throws {
+    func exit(tasks: Int) async throws {
         let server = try SecureServer()
         for _ in 0..<(isSoak ? 500 : 30) {
             let output = Pipe()
             let process = ChildProcess(
                 programPath("session-probe"), ["curl", "exit", "https://localhost:\(server.port)"],
-                environment: ["TRUSTED": server.folder.appendingPathComponent("ca.pem").path], input: .null,
+                environment: ["TRUSTED": server.folder.appendingPathComponent("ca.pem").path, "TASKS": "\(tasks)"],
+                input: .null,
                 output: .pipe(output))
             #expect(try await process.finish(reading: output).status == 0)
         }

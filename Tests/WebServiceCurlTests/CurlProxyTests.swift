@@ -58,6 +58,29 @@ struct CurlProxyTests {
         #expect(received.first?.method == "CONNECT")
     }
 
+    @Test(
+        "A SOCKS5 proxy that rejects the password, or requires one, is userAuthenticationRequired", .covers("M-441"),
+        arguments: ["http", "https"], [true, false])
+    func socks(scheme: String, readsPassword: Bool) async throws {
+        let proxy = try BytePeer { connection in
+            guard !connection.receive().isEmpty else { return }
+            guard readsPassword else { return _ = connection.send([5, 0xFF]) }
+            guard connection.send([5, 2]), !connection.receive().isEmpty else { return }
+            connection.send([1, 1])
+        }
+        let service = WebService(
+            "\(scheme)://brewhapi.invalid",
+            session: try CurlSession {
+                $0.proxy = .authenticated(
+                    url: "socks5h://127.0.0.1:\(proxy.port)", user: "proxy-user", password: "proxy-canary")
+            })
+        let result = await service.GET("/").data().result
+        #expect(result.urlErrorCode == .userAuthenticationRequired, "\(result)")
+        let text = result.error?.localizedDescription ?? ""
+        #expect(text.contains("that the proxy requires"), "\(text)")
+        #expect(!text.contains("canary"), "\(text)")
+    }
+
     @Test("A 407 that is not acceptable is an error that names the proxy", .covers("C-247"))
     func unacceptable() async throws {
         let proxy = try Self.refusing(407)

@@ -44,6 +44,28 @@ struct CurlRequestHeadersTests {
         #expect(sent.count == 2)
     }
 
+    @Test("A field of a request replaces that of the session, and a request may have an empty field")
+    func replaced() async throws {
+        let server = try MockServer.forTest { _ in MockResponse("ale") }
+        let service = WebService(server, try session { $0.userAgent = "session/1" })
+        _ = try await service.GET("/").data().value
+        _ = try await service.GET("/").setHeaderValue("request/1", forName: .userAgent).data().value
+        _ = try await service.GET("/").setHeaderValue("", forName: "X-Keg").data().value
+        let received = server.receivedRequests.map(\.headers)
+        #expect(received.map { $0.values(for: .userAgent) } == [["session/1"], ["request/1"], ["session/1"]])
+        #expect(received.map { $0.values(for: "X-Keg") } == [[], [], [""]])
+        #expect(Set(received.map { $0["Accept-Encoding"] }).count == 1)
+    }
+
+    @Test("Without a user agent, requests have no User-Agent field", arguments: [nil, ""])
+    func noUserAgent(value: String?) async throws {
+        let server = try MockServer.forTest { _ in MockResponse("ale") }
+        let service = WebService(server, try session { $0.userAgent = value })
+        _ = try await service.GET("/").data().value
+        _ = try await service.GET("/").setHeaderValue("1", forName: "X-Keg").data().value
+        #expect(server.receivedRequests.map { $0.headers[.userAgent] } == [nil, nil])
+    }
+
     @Test("Unless they are recorded, the metrics contain no fields", .covers("H-356"))
     func isOff() async throws {
         let server = try MockServer.forTest { _ in MockResponse("ale") }

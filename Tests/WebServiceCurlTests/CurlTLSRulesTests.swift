@@ -45,6 +45,11 @@ struct CurlTLSRulesTests {
         try await certificates(certificate: .signedWithSHA1)
     }
 
+    @Test("A certificate without subjectAltName is accepted for its common name", .covers("M-440"))
+    func commonName() async throws {
+        try await certificates(certificate: .commonName)
+    }
+
     private func certificates(certificate: SecureServer.Certificate) async throws {
         let server = try SecureServer(certificate: certificate)
         let service = try service(server)
@@ -52,13 +57,13 @@ struct CurlTLSRulesTests {
         let task = service.GET("/")
         let result = await task.string().result
         switch certificate {
-        case .valid: #expect(try result.get().hasPrefix("HTTP/2.0"))
+        case .valid, .commonName: #expect(try result.get().hasPrefix("HTTP/2.0"))
         case .expired, .notYetValid, .signedWithSHA1:
             #expect(result.urlErrorCode == .serverCertificateUntrusted, "\(result)")
         }
         let text = result.error?.localizedDescription ?? ""
         switch certificate {
-        case .valid: #expect(text.isEmpty)
+        case .valid, .commonName: #expect(text.isEmpty)
         case .expired: #expect(text.contains("expired"), "\(text)")
         case .notYetValid: #expect(text.contains("not yet valid"), "\(text)")
         case .signedWithSHA1: #expect(text.contains("weak"), "\(text)")

@@ -160,4 +160,27 @@ struct ArchiveObserverTests {
                 "blocked": -1, "dns": 1000, "connect": 5000, "ssl": 3000, "send": 0, "wait": 4000, "receive": 5000,
             ])
     }
+
+    @Test(
+        "The time of an entry is the sum of its phases, and the rest of the duration is blocked", .covers("L-445"),
+        arguments: [
+            ((1, 2, 3, 10, 15), 20, 20_000, 5_000), ((1, 2, 3, 10, 15), 15, 15_000, -1),
+            ((nil, nil, nil, 4, 5), 6, 6_000, 1_000), ((nil, nil, 3, 4, 5), 5, 5_000, -1),
+            ((1, 2, 3, 10, 15), 3, 15_000, -1), ((1, 2, 3, 4, 2), 0, 6_000, -1), ((1, nil, nil, nil, 2), 4, 4_000, nil),
+        ] as [((Int?, Int?, Int?, Int?, Int), Int, Double, Double?)])
+    func times(phases: (Int?, Int?, Int?, Int?, Int), duration: Int, time: Double, blocked: Double?) throws {
+        let seconds = { (value: Int?) in value.map { Duration.seconds($0) } }
+        let metrics = TransportMetrics(
+            nameLookup: seconds(phases.0), connect: seconds(phases.1), secureConnect: seconds(phases.2),
+            firstByte: seconds(phases.3), total: .seconds(phases.4))
+        let entry = HTTPArchive(.standard).entry(
+            try Request(url: "https://h/x").encode(), .success(Response(body: Data(), source: .network)), metrics,
+            date: Date(timeIntervalSince1970: 0), duration: .seconds(duration), bodyLimit: 0)
+        let json = try #require(try JSONSerialization.jsonObject(with: entry) as? [String: Any])
+        let timings = try #require(json["timings"] as? [String: Double])
+        let sum = timings.filter { $0.key != "ssl" && $0.value > 0 }.values.reduce(0, +)
+        #expect(json["time"] as? Double == time)
+        #expect(abs(sum - time) < 0.001)
+        #expect(timings["blocked"] == blocked)
+    }
 }

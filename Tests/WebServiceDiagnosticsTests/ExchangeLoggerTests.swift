@@ -218,6 +218,28 @@ struct ExchangeLoggerTests {
         #expect(!entries.values.map(\.text).joined().contains("canary"))
     }
 
+    @Test("Secrets in notes and messages of errors, also in encoded URLs, are redacted", .covers("C-66", "L-440"))
+    func notes() async {
+        let lines = Collected<String>()
+        let service = WebService.make(HandSession(text: "{}"))
+        service.observers = [.log(.debug) { lines.add(Self.withoutID($0)) }]
+        service.interceptors = [
+            .closure { request, next in
+                next.record(.cache, "instead of https://h/?u=%2Fa%3Ftoken%3Dcanary")
+                throw WebServiceError(.decoding, "https://h/?u=%2Fa%3Ftoken%3Dcanary is damaged")
+            }
+        ]
+        let task = service.GET("/to/https%3A%2F%2Fg%3Ftoken%3Dcanary")
+        _ = await task.data().result
+        #expect(
+            lines.values == [
+                "#N cache: instead of https://h/?u=%2Fa%3Ftoken%3D%5Bredacted%5D, 0.0 ms",
+                "#N GET https://h/v1/to/https%3A%2F%2Fg%3Ftoken%3D%5Bredacted%5D: failed in 0.0 ms, "
+                    + "decoding: https://h/?u=%2Fa%3Ftoken%3D%5Bredacted%5D is damaged",
+            ])
+        #expect(!task.timeline.explain().contains("canary"))
+    }
+
     @Test("A slow output neither delays other tasks nor changes a result", .covers("H-53"), .exclusive)
     func slowOutput() async throws {
         let (entered, gate) = (Collected<String>(), DispatchSemaphore(value: 0))

@@ -33,7 +33,7 @@ struct InspectedPolicyTests {
                 .serverRateLimit(),
             ],
             [
-                .status(503).header("RateLimit", "\"default\";r=9;t=1"),
+                .status(503).header("RateLimit", "\"default\";r=9;t=1").header("Retry-After", "0"),
                 .text("beer").header("Deprecation", "@1767225600"),
             ])
         let kinds = Set(shown.events.map(\.kind))

@@ -18,34 +18,73 @@ import WebServiceMocking
         var all: String { text.withLock { $0 } }
     }
 
+    /// Secrets in encoded URLs, two levels deep, in each place of an exchange.
+    private static let nested: [SecretCorpus.Secret] = {
+        let url = "https://h.example.com/in?to=%2Fa%3Fu%3Dhttps%253A%252F%252Fg%252F%253Ftoken%253Dcanary-nested"
+        let text = "302 to \(url)"
+        return [
+            ("url", nil, nil, url), ("requestHeader", nil, "Referer", url), ("responseHeader", nil, "Location", url),
+            ("responseHeader", nil, "Link", "<\(url)>; rel=\"next\""), ("responseHeader", nil, "X-Note", text),
+            ("requestBody", "application/x-www-form-urlencoded", nil, "a=1&log=\(text)"),
+            ("responseBody", "application/json", nil, "{\"a\":\"\(text)\"}"), ("responseBody", "text/plain", nil, text),
+            ("responseBody", "text/html", nil, "<a href=\"\(url)\">b</a>"),
+        ].map { place, type, name, text in
+            SecretCorpus.Secret(
+                id: "\(place) \(name ?? type ?? "")", place: place, contentType: type, name: name, text: text,
+                base64: nil, secret: "canary-nested", contentEncoding: nil)
+        }
+    }()
+
+    /// Sends a request with a secret, and returns everything that is written and shown.
+    private func outputs(of entry: SecretCorpus.Secret, _ index: Int) async throws -> [String: String] {
+        let inspected = InspectedService(bodyLimit: 1 << 20, memoryLimit: 1 << 24)
+        let lines = Lines()
+        let file = folder.appendingPathComponent("\(index).har")
+        let archive = try ArchiveObserver(file: file, bodyLimit: 1 << 20)
+        inspected.service.observers += [.log(.trace, bodyLimit: 1 << 20) { lines.add($0.text) }, archive]
+        inspected.session.on(.any, try entry.response).optional()
+        let exchange = try await inspected.send(try entry.request)
+        await archive.finish()
+        let changes = ExchangeChanges(try #require(inspected.store.changes(after: 0)), .standard).pageJSON
+        return [
+            "log": lines.all,
+            "archive": try SecretCorpus.strings(Data(contentsOf: file)),
+            "inspector": try SecretCorpus.strings(Data(ShownExchange(exchange, .standard).pageJSON.utf8)),
+            "list": try SecretCorpus.strings(Data(changes.utf8)),
+            "inspector archive": try SecretCorpus.strings(InspectorArchive([exchange], .standard).data),
+        ]
+    }
+
     @Test(
         "No secret of the corpora is in a log, an archive and the inspector", .covers("C-66", "C-372"),
         arguments: SecretCorpus.names("secrets"))
     func outputs(name: String) async throws {
         let entries: [SecretCorpus.Secret] = try SecretCorpus.entries(name)
         for (index, entry) in entries.enumerated() {
-            let inspected = InspectedService(bodyLimit: 1 << 20, memoryLimit: 1 << 24)
-            let lines = Lines()
-            let file = folder.appendingPathComponent("\(index).har")
-            let archive = try ArchiveObserver(file: file, bodyLimit: 1 << 20)
-            inspected.service.observers += [.log(.trace, bodyLimit: 1 << 20) { lines.add($0.text) }, archive]
-            inspected.session.on(.any, try entry.response).optional()
-            let exchange = try await inspected.send(try entry.request)
-            await archive.finish()
-            let changes = ExchangeChanges(try #require(inspected.store.changes(after: 0)), .standard).pageJSON
-            let outputs = [
-                "log": lines.all,
-                "archive": try SecretCorpus.strings(Data(contentsOf: file)),
-                "inspector": try SecretCorpus.strings(Data(ShownExchange(exchange, .standard).pageJSON.utf8)),
-                "list": try SecretCorpus.strings(Data(changes.utf8)),
-                "inspector archive": try SecretCorpus.strings(InspectorArchive([exchange], .standard).data),
-            ]
-            for (output, text) in outputs {
+            for (output, text) in try await outputs(of: entry, index) {
                 #expect(!text.contains(entry.secret), "\(entry.id): \(output)")
             }
-            #expect(!outputs.isEmpty)
         }
         #expect(entries.count >= 160)
+    }
+
+    @Test("No secret in text within text is in a log, an archive, the inspector and a cassette", .covers("L-440"))
+    func nestedOutputs() async throws {
+        for (index, entry) in Self.nested.enumerated() {
+            for (output, text) in try await outputs(of: entry, index) {
+                #expect(!text.contains(entry.secret), "\(entry.id): \(output)")
+            }
+            let mock = MockSession()
+            mock.on(.any, try entry.response).optional()
+            let file = folder.appendingPathComponent("\(index).json")
+            let cassette = try CassetteSession(file: file, mode: .record, session: mock)
+            let service = WebService("https://h.example.com", session: cassette)
+            _ = await service.sessionTask(request: try entry.request).data().result
+            try cassette.finish()
+            let text = try SecretCorpus.strings(Data(contentsOf: file))
+            #expect(!text.contains(entry.secret), "\(entry.id): cassette")
+            #expect(text.contains("redacted-1"), "\(entry.id): cassette")
+        }
     }
 
     @Test(

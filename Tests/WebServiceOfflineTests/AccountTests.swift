@@ -70,6 +70,20 @@ struct AccountTests {
         #expect(mock.receivedRequests.isEmpty)
     }
 
+    @Test("A log-out also waits for a session that a service has used before")
+    func formerSession() async throws {
+        let session = SettledSession()
+        let account = try Account(in: folder)
+        let service = account.service(like: mock.service)
+        service.session = session
+        let task = Task { try await service.GET("/").data().response }
+        await eventually { session.hand.exchanges.values.count == 1 }
+        service.session = mock.service.session
+        try await account.logOut()
+        #expect(session.settlements.values.count == 1)
+        #expect(await isCancelled(task))
+    }
+
     @Test("A stream, an event stream and an upload end", .covers("O-31"))
     func streams() async throws {
         let server = try MockServer()
@@ -232,6 +246,28 @@ struct AccountTests {
         try await account.logOut()
     }
 
+    @Test("A log-out waits for work up to its limit, and the folder stays locked until the work ends")
+    func hungWork() async throws {
+        let gate = Once<Bool>()
+        let isRunning = OnceFlag()
+        let account = try Account(in: folder, logOutLimit: .milliseconds(50))
+        let service = account.service(like: mock.service)
+        let task = service.GET("/").perform { _ in
+            _ = isRunning.set()
+            _ = await gate.value
+            return (true, Response(data: Data(), urlResponse: nil))
+        }
+        task.resume()
+        await eventually { isRunning.isSet }
+        #expect(await code { try await account.logOut() } == .storage)
+        // If the folder were released too early, it would be free after ten other log-outs.
+        for _ in 0..<10 { try await Account(in: parent.appendingPathComponent("ben")).logOut() }
+        #expect(await code { try Account(in: folder) } == .storage)
+        gate.set(true)
+        _ = await task.result
+        await eventually { (try? Account(in: folder)) != nil }
+    }
+
     @Test("The files of a download are removed, also outside of the folder", .covers("O-35"))
     func downloads() async throws {
         let server = try MockServer()
@@ -269,7 +305,11 @@ struct AccountTests {
         try await outbox.submit(service.request(.POST, path: "/todos"), entity: "1")
         await received("/todos")
         try await account.logOut()
-        #expect(await code { try await outbox.submit(service.request(.POST, path: "/todos")) } == .outboxClosed)
+        let error = await #expect(throws: WebServiceError.self) {
+            try await outbox.submit(service.request(.POST, path: "/todos"))
+        }
+        #expect(error?.code == .outboxClosed)
+        #expect(error?.message.contains("create another Account") == true)
         #expect(try names(in: parent) == [])
     }
 
@@ -345,7 +385,7 @@ struct AccountTests {
         mock.on(.GET, "/", .status(200))
         for _ in 0..<3 {
             let account = try Account(in: folder)
-            #expect(try names(in: folder) == [])
+            #expect(try names(in: folder) == [".account"])
             let service = account.service(like: mock.service)
             _ = try await service.GET("/").data().response
             try Data("x".utf8).write(to: account.file("x"))
@@ -358,23 +398,19 @@ struct AccountTests {
 
     @Test("A log-out that a killed process has begun is completed at the next start", .covers("O-37"))
     func interrupted() async throws {
-        for opensAccount in [true, false] {
-            // With the marker, and renamed.
-            let account = try Account(in: folder)
+        let (anna, ben) = (try Account(in: folder), try Account(in: parent.appendingPathComponent("ben")))
+        for account in [anna, ben] {
             try Data("secret".utf8).write(to: account.file("token"))
-            try AccountFolder(folder).beginLogOut()
-            let others = [".1.removed-account/outbox", "ben"].map { parent.appendingPathComponent($0) }
-            for other in others {
-                try FileManager.default.createDirectory(at: other, withIntermediateDirectories: true)
-            }
-            if opensAccount {
-                _ = try Account(in: folder)
-                #expect(try names(in: folder) == [])
-            } else {
-                try Account.finishLogOuts(in: parent)
-            }
-            #expect(try names(in: parent) == (opensAccount ? ["anna", "ben"] : ["ben"]))
+            try account.ownFolder.beginLogOut()
         }
+        // That of another account remains.
+        let next = try Account(in: folder)
+        #expect(try names(in: folder) == [".account"])
+        #expect(next.ownFolder.generation != anna.ownFolder.generation)
+        #expect(try names(in: ben.folder) == [".logged-out", "token"])
+        try Account.finishLogOuts(in: parent)
+        #expect(try names(in: parent) == ["anna"])
+        #expect(try names(in: folder) == [".account"])
     }
 
     @Test("A link to the folder of an account is followed, and the folder is removed", .covers("O-35"))
@@ -408,7 +444,7 @@ struct AccountTests {
         #expect(await code { try Account(in: URL(fileURLWithPath: "/")) } == .storage)
         let remote = try #require(URL(string: "https://h/x"))
         #expect(await code { try Account(in: remote) } == .storage)
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        _ = try Account(in: folder)
         try Data("[".utf8).write(to: folder.appendingPathComponent("cookies.json"))
         #expect(await code { try Account(in: folder) } == .storage)
     }
@@ -424,6 +460,20 @@ private final class Gate: Sendable {
         _ = semaphore.wait(timeout: .now() + .seconds(60))
         semaphore.signal()
     }
+}
+
+/// A session whose requests do not end, and which counts the waits for their cancellation.
+private final class SettledSession: SettlingSession {
+    let hand = HandSession()
+    let settlements = Collected<Void>()
+
+    func dataTask(
+        request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask {
+        hand.dataTask(request: request, completion: completion)
+    }
+
+    func settle() async { settlements.add(()) }
 }
 
 private struct ClosureInterceptor: Interceptor {

@@ -178,6 +178,43 @@ struct OutboxDatabaseTests {
         }
     }
 
+    @Test(
+        "On a full disk, a sent entry is removed, also for the next process", .covers("O-449"),
+        .enabled(if: SmallDisk.canMount))
+    func removalOnFullDisk() async throws {
+        try await SmallDisk.with(kilobytes: 512) { disk in
+            let file = disk.appendingPathComponent("outbox.sqlite")
+            mock.on(.POST, "/a", .status(200).after(.seconds(10)))
+            mock.on(.POST, "/b", .status(503))
+            let outbox = try mock.service.outbox(inDatabase: file)
+            try await outbox.submit(post("/a"))
+            let id = try await outbox.submit(post("/b"))
+            await clock.advance(by: .seconds(1))
+            try Data().write(to: disk.appendingPathComponent("filler"))
+            let filler = try FileHandle(forWritingTo: disk.appendingPathComponent("filler"))
+            while (try? filler.write(contentsOf: Data(count: 512))) != nil {}
+            try filler.close()
+            await clock.advance(by: .seconds(20))
+            #expect(await outbox.entries.map(\.id) == [id])
+            #expect(try await outbox.remove(id))
+            let count = mock.receivedRequests.count
+            await outbox.close()
+            #expect(try names(in: disk).filter { $0.hasSuffix(".removed") }.count == 2)
+            let second = try mock.service.outbox(inDatabase: file)
+            await clock.advance(by: .seconds(20))
+            #expect(await second.entries == [])
+            #expect(mock.receivedRequests.count == count)
+            let error = await #expect(throws: WebServiceError.self) { try await second.submit(post("/a")) }
+            #expect(error?.message.contains("'\(file.path)'") == true)
+            #expect(error?.message.contains("free space on the disk") == true)
+            try FileManager.default.removeItem(at: disk.appendingPathComponent("filler"))
+            await clock.advance(by: .seconds(2))
+            #expect(try names(in: disk).filter { $0.hasSuffix(".removed") } == [])
+            await second.close()
+            #expect(try OutboxDatabase(file).names().entries == [])
+        }
+    }
+
     @Test("A folder in the place of the database is an error of the submission, and a URL without a file of opening")
     func noDatabase() async throws {
         let outbox = try mock.service.outbox(inDatabase: fixture.folder.deletingLastPathComponent())

@@ -214,6 +214,10 @@ struct OutboxFileTests {
         let error = await #expect(throws: WebServiceError.self) { try await outbox.submit(post("/a")) }
         #expect(error?.code == .storage)
         #expect((error?.underlying as? POSIXError)?.code == .ENOENT)
+        #expect(
+            error?.message.contains(
+                "the folder '\(fixture.folder.path)' of the outbox was removed; close the outbox and open it again")
+                == true)
         #expect(await outbox.entries == [])
     }
 

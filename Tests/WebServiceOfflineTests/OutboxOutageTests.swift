@@ -130,6 +130,27 @@ struct OutboxOutageTests {
         await outbox.close()
     }
 
+    @Test("After a pause, a response to a request that was sent before it does not end the outage", .covers("O-22"))
+    func earlierRequestAfterPause() async throws {
+        mock.on(.POST, "/bad", [.status(503), .status(200)])
+        mock.on(.POST, "/slow", .status(200).after(.seconds(20)))
+        mock.on(.POST, "/next/{n}", .status(200).after(.seconds(30)))
+        var options = Outbox.Options()
+        options.firstPause = .seconds(10)
+        let outbox = try await fixture.open(options)
+        try await outbox.submit(post("/slow"))
+        try await outbox.submit(post("/bad"))
+        await clock.advance(by: .zero)
+        for number in 0..<2 { try await outbox.submit(post("/next/\(number)")) }
+        // The pause takes 5 to 10 seconds, so the first request after it ends after 35 to 40.
+        await clock.advance(by: .seconds(34))
+        #expect(await outbox.entries.count == 3)
+        #expect(fixture.paths.filter { $0.hasPrefix("/next/") }.count == 1)
+        await clock.advance(by: .seconds(7))
+        #expect(fixture.paths.filter { $0.hasPrefix("/next/") }.count == 2)
+        await outbox.close()
+    }
+
     @Test(
         "Retry-After determines the pause of the whole outbox, up to the maximum", .covers("O-22"),
         arguments: [(100, 100), (3_600, 300)])

@@ -130,9 +130,11 @@ struct OutboxTests {
         #expect(await outbox.entries.map(\.lastFailure) == [.status(500)])
     }
 
-    @Test("Retry-After determines the pause", .covers("O-05"))
-    func retryAfter() async throws {
-        mock.on(.POST, "/a", [.status(429).header("Retry-After", "1000"), .status(200)])
+    @Test("Retry-After determines the pause, even if the body is broken", .covers("O-05"), arguments: [false, true])
+    func retryAfter(isBroken: Bool) async throws {
+        var response = MockResponse(statusCode: 429, headers: ["Retry-After": "1000"], data: Data("x".utf8))
+        if isBroken { response.wire = .invalidChunk }
+        mock.on(.POST, "/a", [response, .status(200)])
         let outbox = try await fixture.open()
         try await outbox.submit(post("/a"))
         await clock.advance(by: .seconds(999))
@@ -293,14 +295,34 @@ struct OutboxDecisionTests {
         #expect(Set(mock.receivedRequests.map { $0.headers["Idempotency-Key"] }).count == 2)
     }
 
-    @Test("A server that requests no pause causes no endless loop", .covers("O-05"))
-    func noPause() async throws {
-        mock.on(.POST, "/a", MockResponse(statusCode: 503, headers: ["Retry-After": "0"]))
+    @Test(
+        "A server that requests no pause, or a shorter one, does not shorten the pauses", .covers("O-05"),
+        arguments: [500, 503], ["0", "1", "Wed, 21 Oct 2015 07:28:00 GMT", "-1", "x", ""])
+    func noPause(status: Int, value: String) async throws {
+        mock.on(.POST, "/a", MockResponse(statusCode: status, headers: ["Retry-After": value]))
         let outbox = try await fixture.open()
         try await outbox.submit(post("/a"))
-        await clock.advance(by: .seconds(10))
-        #expect((5...21).contains(mock.receivedRequests.count))
+        await clock.advance(by: .seconds(2_400))
+        // 1, 2, 4, … and 300 seconds, each reduced by up to half.
+        #expect((13...27).contains(mock.receivedRequests.count))
         await outbox.close()
+    }
+
+    @Test(
+        "An attempt is counted while it is in flight and after its success, and not without a connection",
+        .covers("O-06"))
+    func attempts() async throws {
+        mock.on(
+            .POST, "/a", [.error(URLError(.notConnectedToInternet)), .status(503), .status(200).after(.seconds(1))])
+        let outbox = try await fixture.open()
+        let updates = outbox.updates
+        try await outbox.submit(post("/a"))
+        await clock.advance(by: .seconds(100))
+        await outbox.close()
+        var attempts: [Int] = []
+        for await case .entry(let entry) in updates { attempts.append(entry.attempts) }
+        // waiting, sending, pausing, for each attempt, and sent.
+        #expect(attempts == [0, 1, 0, 0, 1, 1, 1, 2, 2])
     }
 
     @Test("Decisions in progress do not delay the requests of other entities", .covers("O-03"))

@@ -205,6 +205,37 @@ struct PaginatorTests {
         #expect(items == [0, 1, 2])
     }
 
+    @Test("A state has the same size after any number of pages, and a long loop ends", .covers("D-444"))
+    func longList() async throws {
+        let cursor = String(repeating: "c", count: 30)
+        func paginator(_ next: @escaping @Sendable (Int) -> Int?) -> Paginator<Int, String> {
+            Paginator<Int, String> { position in
+                let number = position.flatMap { Int($0.dropFirst(30)) } ?? 0
+                return Page([number], next: next(number).map { "\(cursor)\($0)" })
+            }
+        }
+        let endless = paginator { $0 + 1 }
+        for _ in 0..<3_000 { _ = try await endless.moveNext() }
+        #expect(try JSONEncoder().encode(endless.state).count < 4_000)
+
+        // A list that begins again after its last page returns no page twice.
+        let first = paginator { $0 == 699 ? 1 : $0 + 1 }
+        var count = 0
+        #expect(await code { for try await _ in first.items() { count += 1 } } == .repeatedCursor)
+        #expect(count == 700)
+        // Neither does a list that returns to one of its last pages.
+        let short = paginator { $0 == 6 ? 5 : $0 + 1 }
+        count = 0
+        #expect(await code { for try await _ in short.items() { count += 1 } } == .repeatedCursor)
+        #expect(count == 7)
+        // A long loop to another page is found later.
+        let middle = paginator { $0 == 999 ? 300 : $0 + 1 }
+        count = 0
+        #expect(await code { for try await _ in middle.items() { count += 1 } } == .repeatedCursor)
+        #expect(count > 1_000)
+        #expect(count <= 2_000)
+    }
+
     @Test("Consecutive empty pages are skipped up to a limit, and a page with items resets their count")
     func emptyPages() async throws {
         let pages: [Int: ([Int], Int?)] = [

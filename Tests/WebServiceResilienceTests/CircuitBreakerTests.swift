@@ -105,6 +105,102 @@ struct CircuitBreakerTests {
         #expect(tasks.flatMap { $0.timeline.events.filter { $0.kind == .circuit }.map(\.detail) } == ["opened"])
     }
 
+    @Test(
+        "After the end of a trial's exchange, the next request is the trial, even if the first never returns",
+        .covers("R-443"), arguments: ["deadline", "cancellation"])
+    func hungTrial(end: String) async throws {
+        let (session, gate, isHung) = (ScriptedSession([.status(500), .status(200)]), Once<Void>(), OnceFlag())
+        let service = service(session, CircuitBreaker(opensAfter: .consecutiveFailures(1), openDuration: .seconds(10)))
+        service.interceptors.append(
+            .closure { request, next in
+                if request.url?.lastPathComponent == "hung" {
+                    _ = isHung.set()
+                    await gate.value
+                }
+                return try await next(request)
+            })
+        #expect(try await status(service) == 500)
+        clock.advance(by: .seconds(10))
+        let hung = service.GET("/hung").setDeadline(.seconds(5)).data().resume()
+        await eventually { isHung.isSet }
+        #expect(await refusal(service) == .zero)
+        if end == "deadline" { clock.advance(by: .seconds(5)) } else { hung.cancel() }
+        _ = await hung.result
+        await eventually { (try? await status(service)) == 200 }  // refused while the trial is in flight
+        gate.set(())
+        #expect(try await status(service) == 200)
+    }
+
+    @Test("The error of a refused request contains the last failure and a message without changing numbers")
+    func lastFailure() async throws {
+        let session = ScriptedSession([.status(500), .error(.timedOut), .status(503)])
+        let service = service(session, CircuitBreaker(opensAfter: .consecutiveFailures(1), openDuration: .seconds(10)))
+        #expect(try await status(service) == 500)
+        var errors: [WebServiceError?] = []
+        for delay in [Duration.zero, .seconds(4), .seconds(6)] {
+            clock.advance(by: delay)
+            if delay == .seconds(6) {
+                #expect(await errorCode { _ = try await status(service) } == .timedOut)
+            }
+            errors.append(await #expect(throws: WebServiceError.self) { try await service.GET("/x").data().value })
+        }
+        #expect(errors.map { $0?.code } == [.circuitOpen, .circuitOpen, .circuitOpen])
+        #expect(errors.map { $0?.response?.status } == [500, 500, nil])
+        #expect(errors.map { ($0?.underlying as? URLError)?.code } == [nil, nil, .timedOut])
+        #expect(errors.map { $0?.timeUntilTrial } == [.seconds(10), .seconds(6), .seconds(10)])
+        #expect(
+            errors.map { $0?.message }
+                == ["status 500", "status 500", "URLError -1001"].map {
+                    "recent requests failed, the last one with \($0), so no request is sent; "
+                        + "try again after timeUntilTrial"
+                })
+    }
+
+    @Test("A refused request records the last failure and the next trial in its timeline")
+    func refusedTimeline() async throws {
+        let session = ScriptedSession([.status(503)])
+        let service = service(session, CircuitBreaker(opensAfter: .consecutiveFailures(1), openDuration: .seconds(10)))
+        #expect(try await status(service) == 503)
+        let task = service.GET("/x").data()
+        _ = await task.result
+        #expect(task.timeline.events.map(\.kind) == [.circuit])
+        #expect(task.timeline.events.map(\.detail) == ["not sent after status 503; the next trial is in 10.0 seconds"])
+    }
+
+    @Test("An open circuit retains the head of the last failure, not its body")
+    func failureBody() async throws {
+        let session = HandSession()
+        let service = service(session, CircuitBreaker(opensAfter: .consecutiveFailures(1)))
+        let first = service.GET("/a").data().validateNothing().resume()
+        await session.exchanges.wait().last?.respond("details", status: 500)
+        #expect(try await first.response.data == Data("details".utf8))
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/x").data().value }
+        #expect(error?.response?.status == 500)
+        #expect(error?.body == nil)
+    }
+
+    @Test("A circuit releases the last failure when it closes")
+    func releasedFailure() async throws {
+        struct Failure: Error { let canary: Canary }
+        let isReleased = OnceFlag()
+        let breaker = CircuitBreaker(
+            opensAfter: .consecutiveFailures(1), openDuration: .seconds(10), isFailure: { (try? $0.get()) == nil })
+        let service = service(ScriptedSession([.status(200)]), breaker)
+        service.interceptors.append(
+            .closure { request, next in
+                guard request.url?.lastPathComponent == "failing" else { return try await next(request) }
+                throw Failure(canary: Canary { _ = isReleased.set() })
+            })
+        _ = try? await status(service, "/failing")
+        #expect(await refusal(service) == .seconds(10))
+        #expect(!isReleased.isSet)
+        clock.advance(by: .seconds(10))
+        #expect(try await status(service) == 200)
+        await eventually { isReleased.isSet }
+        // The service retains the circuit until here.
+        #expect(try await status(service) == 200)
+    }
+
     @Test("Each origin, or each custom key, has its own circuit")
     func keys() async throws {
         let session = ScriptedSession([.status(500)])

@@ -6,56 +6,145 @@ import WebServiceCore
 
 @Suite("Lane of a ConcurrencyLimiter", .permit)
 struct ConcurrencyLaneTests {
-    /// A request, which is identified by its number.
-    private final class Waiter: AlarmTarget {
-        let number: Int
+    /// The requests that were created, which are identified by their numbers.
+    private final class Waiters {
+        private var numbers: [ObjectIdentifier: (request: WaitingRequest, number: Int)] = [:]
 
-        init(_ number: Int) { self.number = number }
+        func make(_ number: Int, _ priority: Request.Priority = .normal, deadline: UInt64 = .max) -> WaitingRequest {
+            let request = WaitingRequest(priority, deadline: deadline)
+            numbers[ObjectIdentifier(request)] = (request, number)
+            return request
+        }
 
-        func ring() {}
+        func number(_ request: WaitingRequest) -> Int { numbers[ObjectIdentifier(request)]?.number ?? -1 }
     }
 
-    private func numbers(_ change: ConcurrencyLane.Change) -> [Int] {
-        change.admitted.compactMap { ($0 as? Waiter)?.number }
+    /// An algorithm with a constant limit and outlook.
+    private struct Algorithm: LimitAlgorithm {
+        let limit: Int
+        let outlook: LimitOutlook
+
+        mutating func end(_ request: EndedRequest) {}
     }
 
-    private func token(_ entrance: ConcurrencyLane.Entrance) -> AlarmQueue.Token? {
+    private let waiters = Waiters()
+
+    private func numbers(_ change: ConcurrencyLane.Change) -> [Int] { change.admitted.map(waiters.number) }
+
+    private func refused(_ change: ConcurrencyLane.Change) -> [Int] {
+        change.refused.map { waiters.number($0.request) }
+    }
+
+    private func token(_ entrance: ConcurrencyLane.Entrance) -> PriorityQueue<WaitingRequest>.Token? {
         if case .waits(let token) = entrance { token } else { nil }
+    }
+
+    /// Returns the duration after which a response is expected, for a request that cannot wait.
+    private func expected(_ lane: ConcurrencyLane, _ priority: Request.Priority = .normal, at now: UInt64) -> UInt64? {
+        var copy = lane
+        let entrance = copy.enter(waiters.make(-1, priority, deadline: now), maximumWaiting: 99, at: now)
+        if case .late(let expected) = entrance { return expected }
+        return nil
     }
 
     @Test("An extreme round-trip time does not trap", .covers("R-25"))
     func extremeRoundTrip() {
         var lane = ConcurrencyLane(FixedLimit(limit: 1))
-        _ = lane.enter(Waiter(0), .normal, maximumWaiting: .max)
+        _ = lane.enter(waiters.make(0), maximumWaiting: .max, at: 0)
         _ = lane.end(roundTrip: .max, .success, at: 1)
-        for number in 1..<100 { _ = lane.enter(Waiter(number), .normal, maximumWaiting: .max) }
-        guard case .late(let wait) = lane.enter(Waiter(100), .normal, maximumWaiting: .max, patience: 1) else {
-            Issue.record("the request is admitted")
+        _ = lane.enter(waiters.make(1), maximumWaiting: .max, at: 1)
+        let entrance = lane.enter(waiters.make(100, deadline: 2), maximumWaiting: .max, at: 1)
+        guard case .late(1_000_000_000_000_000_000) = entrance else {
+            Issue.record("\(entrance)")
             return
         }
-        #expect(wait == 1_000_000_000_000_000_000)
     }
 
-    @Test("The expected wait depends on the limit, the round-trip time and the priority", .covers("R-25"))
+    @Test("The expected response depends on the limit, the round-trip times and the priority", .covers("R-25"))
     func expectedWait() {
         var lane = ConcurrencyLane(FixedLimit(limit: 2))
-        func wait(_ priority: Request.Priority) -> UInt64? {
-            var copy = lane
-            guard case .late(let wait) = copy.enter(Waiter(0), priority, maximumWaiting: 9, patience: 0) else {
-                return nil
-            }
-            return wait
+        for number in 0..<2 { _ = lane.enter(waiters.make(number), maximumWaiting: 9, at: 0) }
+        #expect(expected(lane, at: 0) == nil)
+        _ = lane.end(roundTrip: 100, .success, at: 100)
+        for number in 0..<4 { _ = lane.enter(waiters.make(number), maximumWaiting: 9, at: 100) }
+        // Four requests at two places, and the response itself.
+        #expect(expected(lane, at: 100) == 300)
+        #expect(expected(lane, .high, at: 100) == 150)
+        _ = lane.end(roundTrip: 900, .neither, at: 100)
+        #expect(expected(lane, at: 100) == 250)
+        // The mean is 200, and the mean deviation 100.
+        _ = lane.end(roundTrip: 300, .success, at: 100)
+        #expect(expected(lane, .low, at: 100) ?? 0 >= 600)
+    }
+
+    @Test("While the limit doubles, the expected wait grows with the logarithm of the place", .covers("R-441"))
+    func doubling() {
+        var lane = ConcurrencyLane(Algorithm(limit: 2, outlook: .doubling(roundTrip: 100, maximum: 8)))
+        for number in 0..<7 { _ = lane.enter(waiters.make(number), maximumWaiting: 99, at: 0) }
+        // Place 6 at a limit of 2, 4 and 8.
+        #expect(expected(lane, at: 0) == 200)
+        for number in 0..<9 { _ = lane.enter(waiters.make(number), maximumWaiting: 99, at: 0) }
+        #expect(expected(lane, at: 0) == 200 + 100 * 9 / 8)
+        let unknown = Algorithm(limit: 1, outlook: .unknown)
+        var other = ConcurrencyLane(unknown)
+        for number in 0..<3 { _ = other.enter(waiters.make(number, deadline: 1), maximumWaiting: 99, at: 0) }
+        let change = other.end(roundTrip: 1, .success, at: 0)
+        #expect(refused(change) == [])
+        #expect(numbers(change) == [1])
+    }
+
+    @Test("When the first duration is known, requests that cannot meet their deadlines are refused", .covers("R-442"))
+    func firstDuration() {
+        var lane = ConcurrencyLane(FixedLimit(limit: 1))
+        for number in 0..<20 { _ = lane.enter(waiters.make(number, deadline: 400), maximumWaiting: 99, at: 0) }
+        let change = lane.end(roundTrip: 100, .success, at: 100)
+        #expect(numbers(change) == [1])
+        #expect(refused(change) == Array(3..<20))
+        #expect(lane.waitingCount == 1)
+        #expect(numbers(lane.end(roundTrip: 100, .success, at: 200)) == [2])
+    }
+
+    @Test("While a limit settles, requests may wait twice as long as expected, but none enters", .covers("R-442"))
+    func settling() {
+        var lane = ConcurrencyLane(Algorithm(limit: 1, outlook: .settling))
+        for number in 0..<20 { _ = lane.enter(waiters.make(number, deadline: 400), maximumWaiting: 99, at: 0) }
+        let change = lane.end(roundTrip: 100, .success, at: 100)
+        #expect(refused(change) == Array(5..<20))
+        let entrance = lane.enter(waiters.make(20, deadline: 500), maximumWaiting: 99, at: 100)
+        guard case .late(500) = entrance else {
+            Issue.record("\(entrance)")
+            return
         }
-        for number in 0..<3 { _ = lane.enter(Waiter(number), .normal, maximumWaiting: 9) }
-        #expect(wait(.normal) == nil)
-        _ = lane.end(roundTrip: 100, .success, at: 1)
-        for number in 0..<2 { _ = lane.enter(Waiter(number), .normal, maximumWaiting: 9) }
-        #expect(wait(.normal) == 150)
-        #expect(wait(.high) == 50)
-        _ = lane.end(roundTrip: 900, .neither, at: 1)
-        #expect(wait(.normal) == 100)
-        _ = lane.end(roundTrip: 200, .success, at: 1)
-        #expect(wait(.low) == 55)
+    }
+
+    @Test("When the server becomes slower, the waiting requests are judged again", .covers("R-442"))
+    func slower() {
+        var lane = ConcurrencyLane(FixedLimit(limit: 1))
+        _ = lane.enter(waiters.make(0), maximumWaiting: 99, at: 0)
+        _ = lane.end(roundTrip: 10, .success, at: 10)
+        for number in 1..<10 { _ = lane.enter(waiters.make(number, deadline: 1_000), maximumWaiting: 99, at: 10) }
+        let first = lane.end(roundTrip: 10, .success, at: 20)
+        #expect(refused(first) == [])
+        var kept = lane.waitingCount
+        for round in 1...3 {
+            let change = lane.end(roundTrip: 200, .success, at: 20 + UInt64(round) * 200)
+            kept -= change.refused.count + change.admitted.count
+        }
+        #expect(kept == lane.waitingCount)
+        #expect(lane.waitingCount <= 2)
+    }
+
+    @Test("A request that waited is not sent if a response takes longer than the rest of its time", .covers("R-442"))
+    func lateTurn() {
+        var lane = ConcurrencyLane(FixedLimit(limit: 10))
+        for number in 0..<10 { _ = lane.enter(waiters.make(number), maximumWaiting: 99, at: 0) }
+        _ = lane.enter(waiters.make(10, deadline: 150), maximumWaiting: 99, at: 0)
+        _ = lane.enter(waiters.make(11), maximumWaiting: 99, at: 0)
+        let change = lane.end(roundTrip: 100, .success, at: 100)
+        #expect(refused(change) == [10])
+        #expect(numbers(change) == [11])
+        #expect(lane.inFlight == 10)
+        #expect(lane.waitingCount == 0)
     }
 
     @Test(
@@ -63,7 +152,7 @@ struct ConcurrencyLaneTests {
         .covers("R-01"))
     func changingLimit() {
         var lane = ConcurrencyLane(AIMDLimit(initial: 4, bounds: 1...10, decrease: 0.5))
-        for number in 0..<8 { _ = lane.enter(Waiter(number), .normal, maximumWaiting: 10) }
+        for number in 0..<8 { _ = lane.enter(waiters.make(number), maximumWaiting: 10, at: 0) }
         #expect(lane.waitingCount == 4)
         #expect(numbers(lane.end(roundTrip: 1, .overload, at: 1)) == [])
         #expect(lane.limit == 2)
@@ -80,15 +169,16 @@ struct ConcurrencyLaneTests {
     @Test("A request that was admitted or removed cannot be removed", .covers("R-03"))
     func removal() throws {
         var lane = ConcurrencyLane(FixedLimit(limit: 1))
-        var tokens: [AlarmQueue.Token] = []
+        var tokens: [PriorityQueue<WaitingRequest>.Token] = []
         for number in 0..<4 {
-            tokens += [token(lane.enter(Waiter(number), .normal, maximumWaiting: 10))].compactMap(\.self)
+            tokens += [token(lane.enter(waiters.make(number), maximumWaiting: 10, at: 0))].compactMap(\.self)
         }
         #expect(tokens.count == 3)
-        #expect(lane.remove(tokens[1], .normal) != nil)
-        #expect(lane.remove(tokens[1], .normal) == nil)
+        let removals = (0..<2).map { _ in lane.remove(tokens[1], .normal) }
+        #expect(removals == [true, false])
         #expect(numbers(lane.end(roundTrip: 1, .success, at: 1)) == [1])
-        #expect(lane.remove(tokens[0], .normal) == nil)
+        let isRemoved = lane.remove(tokens[0], .normal)
+        #expect(!isRemoved)
         #expect(lane.waitingCount == 1)
         #expect(lane.inFlight == 1)
     }
@@ -99,14 +189,14 @@ struct ConcurrencyLaneTests {
     func model() {
         var generator = SeededGenerator(seed: 11)
         var lane = ConcurrencyLane(FixedLimit(limit: 3))
-        var expected: [(level: Int, number: Int, token: AlarmQueue.Token)] = []
+        var expected: [(level: Int, number: Int, token: PriorityQueue<WaitingRequest>.Token)] = []
         var inFlight = 0
         let levels: [Request.Priority] = [.high, .normal, .low]
         for number in 0..<20_000 {
             switch Int.random(in: 0..<5, using: &generator) {
             case 0, 1:
                 let level = Int.random(in: 0..<3, using: &generator)
-                switch lane.enter(Waiter(number), levels[level], maximumWaiting: 50) {
+                switch lane.enter(waiters.make(number, levels[level]), maximumWaiting: 50, at: 0) {
                 case .sent: inFlight += 1
                 case .waits(let token): expected.append((level, number, token))
                 case .full: #expect(expected.count == 50)
@@ -114,9 +204,8 @@ struct ConcurrencyLaneTests {
                 }
             case 2 where !expected.isEmpty:
                 let place = Int.random(in: 0..<expected.count, using: &generator)
-                #expect(
-                    (lane.remove(expected[place].token, levels[expected[place].level]) as? Waiter)?.number
-                        == expected[place].number)
+                let isRemoved = lane.remove(expected[place].token, levels[expected[place].level])
+                #expect(isRemoved)
                 expected.remove(at: place)
             default:
                 guard inFlight > 0 else { continue }
@@ -134,7 +223,7 @@ struct ConcurrencyLaneTests {
     )
     func manyWaiting() {
         var lane = ConcurrencyLane(FixedLimit(limit: 1))
-        let tokens = (0..<100_000).compactMap { token(lane.enter(Waiter($0), .normal, maximumWaiting: .max)) }
+        let tokens = (0..<100_000).compactMap { token(lane.enter(waiters.make($0), maximumWaiting: .max, at: 0)) }
         for token in tokens.reversed().prefix(50_000) { _ = lane.remove(token, .normal) }
         var admitted = 0
         while lane.inFlight > 0 { admitted += numbers(lane.end(roundTrip: 1, .success, at: 1)).count }

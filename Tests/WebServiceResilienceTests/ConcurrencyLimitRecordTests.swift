@@ -41,7 +41,7 @@ struct ConcurrencyLimitRecordTests {
 
     @Test("An overload lowers the limit once per round trip, which the timeline explains", .covers("R-07"))
     func overload() async throws {
-        let tasks = await send(10, ConcurrencyLimiter(.aimd(initial: 10)), mock(clock, 503))
+        let tasks = await send(10, ConcurrencyLimiter(.aimd(initial: 10)), mock(clock, 429))
         #expect(changes(tasks) == ["lowered from 10 to 7"])
         let explanations = tasks.map { $0.timeline.explain() }
         #expect(explanations.contains { $0.contains("limit: lowered from 10 to 7.") })
@@ -61,12 +61,23 @@ struct ConcurrencyLimitRecordTests {
         #expect(changes(tasks) == ["raised from 2 to 3", "raised from 3 to 4"])
     }
 
+    @Test("Failures of the server do not raise the limit", .covers("R-07"))
+    func failures() async throws {
+        let tasks = await send(9, ConcurrencyLimiter(.aimd(initial: 2)), mock(clock, 500))
+        #expect(changes(tasks) == [])
+    }
+
     @Test(
-        "Timeouts and the statuses 429 and 503 are overloads, unless a closure decides otherwise", .covers("R-07"),
-        arguments: [(429, true), (503, true), (500, false), (529, false)])
-    func statuses(status: Int, isOverload: Bool) async throws {
-        let tasks = await send(
-            4, ConcurrencyLimiter(.aimd(initial: 10)), mock(TestClock(), MockResponse(statusCode: status)))
+        "Status 429 and server errors with Retry-After are overloads, unless a closure decides otherwise",
+        .covers("R-07", "R-440"),
+        arguments: [
+            (429, false, true), (503, true, true), (503, false, false), (500, false, false), (529, true, true),
+            (301, true, false),
+        ])
+    func statuses(status: Int, hasRetryAfter: Bool, isOverload: Bool) async throws {
+        var response = MockResponse(statusCode: status)
+        if hasRetryAfter { response.headers["Retry-After"] = "1" }
+        let tasks = await send(4, ConcurrencyLimiter(.aimd(initial: 10)), mock(TestClock(), response))
         #expect(changes(tasks).isEmpty == !isOverload)
         let limiter = ConcurrencyLimiter(.aimd(initial: 10), isOverload: { (try? $0.get().status) == 529 })
         let others = await send(4, limiter, mock(TestClock(), MockResponse(statusCode: status)))
@@ -127,7 +138,7 @@ struct ConcurrencyLimitRecordTests {
         }
         mock.on(.any) { request in
             let number = request.url.flatMap { Int($0.lastPathComponent) } ?? 0
-            return MockResponse(statusCode: number % 50 == 49 ? 503 : 200).after(delays[number])
+            return MockResponse(statusCode: number % 50 == 49 ? 429 : 200).after(delays[number])
         }
         mock.service.interceptors = [ConcurrencyLimiter(limit)]
         var tasks: [TypedTask<Data>] = []

@@ -127,7 +127,7 @@ struct ConcurrencyLimiterTests {
         #expect(paths == ["a", "b"])
     }
 
-    @Test("A request fails immediately if it would wait for most of the time until its deadline", .covers("R-25"))
+    @Test("A request fails immediately if its response is expected after its deadline", .covers("R-25"))
     func lateRequest() async throws {
         let limiter = ConcurrencyLimiter(.fixed(1))
         let service = service(limiter)
@@ -136,16 +136,66 @@ struct ConcurrencyLimiterTests {
         respond(0)
         _ = try await first.value
         for path in ["b", "c"] { _ = await start(path, service, limiter) }
-        let task = service.GET("d").setDeadline(.seconds(15)).data()
+        let task = service.GET("d").setDeadline(.seconds(11)).data()
         let error = await #expect(throws: WebServiceError.self) { try await task.value }
         #expect(error?.code == .concurrencyLimitExceeded)
         #expect(
             error?.message
-                == "the request would wait about 8.0 seconds for the concurrency limit, and 15.0 seconds are "
-                + "left until its deadline; send fewer requests or set a longer deadline")
-        service.options.deadline = .seconds(17)
+                == "the response is expected in about 12.0 seconds, and 11.0 seconds are left until the deadline; "
+                + "send fewer requests or set a longer deadline")
+        service.options.deadline = .seconds(12)
         _ = await start("e", service, limiter)
         #expect(paths == ["a", "b"])
+    }
+
+    @Test("Waiting requests fail as soon as it is known that they cannot meet their deadlines", .covers("R-442"))
+    func judgement() async throws {
+        let limiter = ConcurrencyLimiter(.fixed(1))
+        let service = service(limiter)
+        service.options.deadline = .seconds(3)
+        var tasks: [TypedTask<Data>] = []
+        for number in 0..<20 { tasks.append(await start("\(number)", service, limiter)) }
+        clock.advance(by: .seconds(1))
+        respond(0)
+        await session.exchanges.wait(for: 2)
+        await eventually { limiter.waitingRequests == 0 }
+        await eventually { tasks.count { $0.settled != nil } == 19 }
+        clock.advance(by: .seconds(1))
+        respond(1)
+        var codes: [WebServiceError.Code?] = []
+        for task in tasks {
+            switch await task.result {
+            case .success: codes.append(nil)
+            case .failure(let error): codes.append((error as? WebServiceError)?.code)
+            }
+        }
+        #expect(codes == [nil, nil] + Array(repeating: .concurrencyLimitExceeded, count: 18))
+        #expect(paths == ["0", "1"])
+    }
+
+    @Test(
+        "A permit is given back at the end of an exchange, even if a later interceptor ignores it",
+        .covers("R-443"), arguments: ["deadline", "cancellation"])
+    func hungInterceptor(end: String) async throws {
+        let (limiter, gate) = (ConcurrencyLimiter(.fixed(1)), Once<Void>())
+        let service = service(limiter)
+        service.options.deadline = .seconds(5)
+        service.interceptors.append(
+            .closure { request, next in
+                if request.url?.lastPathComponent == "hung" { await gate.value }
+                return try await next(request)
+            })
+        let hung = service.GET("/hung").data().resume()
+        await eventually { limiter.requestsInFlight == 1 }
+        if end == "deadline" { clock.advance(by: .seconds(5)) } else { hung.cancel() }
+        _ = await hung.result
+        await eventually { limiter.requestsInFlight == 0 }
+        let task = await start("b", service, limiter)
+        #expect(paths == ["b"])
+        gate.set(())
+        respond(0)
+        _ = try await task.value
+        await eventually { limiter.requestsInFlight == 0 }
     }
 
     @Test("Without a queue, a request is sent or fails immediately", .covers("R-04"))
@@ -247,6 +297,16 @@ struct ConcurrencyLimiterTests {
             }
             #expect(limiter.keyCount <= 128)
         }
+    }
+
+    @Test("The state of a key with a request in flight is retained", .covers("R-06"))
+    func memoryOfRequestsInFlight() async throws {
+        let limiter = ConcurrencyLimiter(.fixed(1))
+        let service = service(limiter)
+        for number in 0..<65 { _ = await start("https://h\(number)/a", service, limiter) }
+        #expect(limiter.requestsInFlight == 65)
+        _ = await start("https://h0/b", service, limiter)
+        #expect(limiter.waitingRequests == 1)
     }
 
     @Test("The dot syntax creates a limiter with the given values")

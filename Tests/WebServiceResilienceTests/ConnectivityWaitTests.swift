@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceMocking
 
 @testable import WebServiceCore
 @testable import WebServiceResilience
@@ -13,6 +14,10 @@ struct ConnectivityWaitTests {
         let service = WebService.make(session, timekeeper: clock)
         service.interceptors = [wait]
         return service
+    }
+
+    private func code(of result: Result<Data, any Error>) -> URLError.Code? {
+        if case .failure(let error) = result { (error as? URLError)?.code ?? .unknown } else { nil }
     }
 
     private func errorCode(_ body: () async throws -> Void) async -> URLError.Code? {
@@ -82,6 +87,80 @@ struct ConnectivityWaitTests {
         cancelled.cancel()
         #expect(await cancelled.serviceResponse.isCanceled)
         await eventually { clock.pending == 0 }
+    }
+
+    @Test(
+        "A request that may have been processed is not sent again, unless its method is idempotent or it has a key",
+        .covers("C-451"), arguments: [("POST", false, 2), ("GET", false, 4), ("PUT", false, 4), ("POST", true, 4)])
+    func redirects(method: String, hasKey: Bool, count: Int) async throws {
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        let isAlive = Mutex(false)
+        mock.session.addStub { request in
+            guard request.urlRequestValue.url?.host == "mock.test" else {
+                return isAlive.withLock { $0 } ? MockResponse(statusCode: 200) : URLError(.cannotConnectToHost)
+            }
+            var response = MockResponse(statusCode: 303)
+            response.headers["Location"] = "https://dead.test/"
+            return response
+        }
+        let wait = ConnectivityWait { _ in
+            isAlive.withLock { isAlive in
+                defer { isAlive = true }
+                return isAlive
+            }
+        }
+        mock.service.interceptors = [wait]
+        let task = mock.service.sessionTask(request: mock.service.request(.init(rawValue: method), path: "/orders"))
+        if hasKey { task.setHeaderValue("7", forName: "Idempotency-Key") }
+        let sent = task.data().resume()
+        await clock.advance(by: .seconds(60))
+        let result = await sent.result
+        #expect(mock.receivedRequests.count == count)
+        if count == 2 {
+            #expect(code(of: result) == .cannotConnectToHost)
+            #expect(
+                sent.timeline.events.last { $0.kind == .noRetry }?.detail
+                    == "no network, but POST is not idempotent, and was sent before")
+        } else {
+            #expect(code(of: result) == nil)
+        }
+    }
+
+    @Test("After an earlier attempt that was sent, a POST does not wait", .covers("C-451"))
+    func attempts() async {
+        let session = ScriptedSession([.status(503), .error(.cannotConnectToHost), .status(200)])
+        let service = WebService.make(session, timekeeper: clock)
+        let repeating: any Interceptor = .closure { request, next in
+            _ = try await next(request)
+            return try await next(request)
+        }
+        service.interceptors = [repeating, ConnectivityWait { _ in false }]
+        #expect(await errorCode { _ = try await service.POST("/x").data().value } == .cannotConnectToHost)
+        #expect(session.sent.count == 2)
+    }
+
+    @Test(
+        "The limit applies to the whole exchange, and a deadline ends the wait with the transport error",
+        .covers("H-450"))
+    func limits() async throws {
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        mock.session.addStub(URLError(.cannotFindHost))
+        let wait = ConnectivityWait(within: .seconds(2)) { _ in false }
+        mock.service.interceptors = [.retry(), wait]
+        let limited = mock.service.GET("/").data().resume()
+        await clock.advance(by: .seconds(60))
+        #expect(code(of: await limited.result) == .cannotFindHost)
+        #expect(mock.receivedRequests.count == 3)
+        #expect(limited.timeline.events.last?.start ?? .zero < .seconds(4))
+        mock.service.interceptors = [ConnectivityWait { _ in false }]
+        let late = mock.service.GET("/").setDeadline(.seconds(1)).data().resume()
+        await clock.advance(by: .seconds(60))
+        #expect(code(of: await late.result) == .cannotFindHost)
+        #expect(
+            late.timeline.events.last { $0.kind == .noRetry }?.detail
+                == "no network, and the deadline leaves no time for a pause of 1.0 seconds")
     }
 
     @Test("The routing table has a route to this device, and addresses are passed without brackets")

@@ -97,6 +97,28 @@ struct EndpointGroupTests {
         #expect(hosts.suffix(2) == ["a.test", "a.test"])
     }
 
+    @Test("After the end of a trial's exchange, the next request is the trial", .covers("R-443"))
+    func hungTrial() async {
+        setFailing(["a.test"])
+        let gate = Once<Void>()
+        service.interceptors = [
+            .endpoints(Array(Self.origins.prefix(2)), maximumFailures: 1, skipDuration: .seconds(2)),
+            .closure { request, next in
+                if request.url?.path == "/hung" { await gate.value }
+                return try await next(request)
+            },
+        ]
+        await send()
+        setFailing([])
+        let hung = service.GET("/hung").setDeadline(.seconds(5)).data().resume()
+        await clock.advance(by: .seconds(1))
+        await clock.advance(by: .seconds(5))
+        _ = await hung.result
+        await send()
+        #expect(hosts == ["a.test", "a.test"])
+        gate.set(())
+    }
+
     @Test("Changes of the availability are in the timeline", .covers("R-21"))
     func changes() async {
         setFailing(["a.test"])

@@ -11,7 +11,7 @@ struct LimitAlgorithmTests {
     ) -> GradientLimit {
         GradientLimit(
             initial: initial,
-            .init(bounds: bounds, tolerance: tolerance, queueSize: queueSize, smoothing: smoothing))
+            .init(bounds: bounds, tolerance: tolerance, queueSize: queueSize, smoothing: smoothing), probes: false)
     }
 
     /// Ends as many requests as a window has, with a full limit or a number in flight.
@@ -46,6 +46,16 @@ struct LimitAlgorithmTests {
         #expect(limit.limit == 4)
         for _ in 0..<9 { limit.end(roundTrip: 1, inFlight: 1, outcome: .overload) }
         #expect(limit.limit == 3)
+    }
+
+    @Test("One timeout for three successes does not lower the gradient's limit", .covers("R-08"))
+    func isolatedTimeouts() {
+        var limit = gradient(tolerance: 2)
+        for _ in 0..<200 {
+            limit.end(roundTrip: 1, inFlight: limit.limit, outcome: .timeout)
+            for _ in 0..<3 { limit.end(roundTrip: 1, inFlight: limit.limit, outcome: .success) }
+        }
+        #expect(limit.limit >= 20)
     }
 
     @Test("A result that is neither a success nor an overload does not change a limit", .covers("R-07"))
@@ -137,6 +147,44 @@ struct LimitAlgorithmTests {
         #expect(limit.limit > 20)
     }
 
+    @Test("A request without a response counts with twice its duration", .covers("R-08"))
+    func withoutResponse() {
+        var limit = gradient(100, queueSize: 0)
+        measure(&limit, 100)
+        window(&limit, 100)
+        for number in 0..<limit.limit {
+            limit.end(roundTrip: 100, inFlight: limit.limit, outcome: number % 4 == 0 ? .late : .success)
+        }
+        #expect(limit.limit == 80)
+    }
+
+    @Test(
+        "If most requests have no response, the gradient is halved", .covers("R-08"),
+        arguments: [RequestOutcome.late, .timeout], [true, false])
+    func withoutResponses(outcome: RequestOutcome, probes: Bool) {
+        var limit = GradientLimit(
+            initial: 100, .init(bounds: 1...1_000, tolerance: 1, queueSize: 1, smoothing: 1), probes: probes)
+        let before = limit.limit
+        for _ in 0..<before / 2 { limit.end(roundTrip: 1, inFlight: 1, outcome: outcome) }
+        #expect(limit.limit == 37)
+    }
+
+    @Test("A failure changes neither the gradient nor its measurements", .covers("R-440"))
+    func failures() {
+        var limits = [gradient(), gradient()]
+        for index in limits.indices {
+            for window in 0..<40 {
+                for _ in 0..<30 {
+                    for _ in 0..<(index == 1 ? window % 5 : 0) {
+                        limits[index].end(roundTrip: 1, inFlight: 20, outcome: .neither)
+                    }
+                    limits[index].end(roundTrip: 100, inFlight: 20, outcome: .success)
+                }
+            }
+        }
+        #expect(limits[0].limit == limits[1].limit)
+    }
+
     @Test("An overload lowers the gradient once for the requests that were in flight", .covers("R-08"))
     func overload() {
         var limit = gradient(100)
@@ -163,5 +211,11 @@ struct LimitAlgorithmTests {
                 if algorithm.limit < 1 { Issue.record("the limit is \(algorithm.limit)") }
             }
         }
+    }
+}
+
+extension LimitAlgorithm {
+    mutating func end(roundTrip: UInt64, inFlight: Int, outcome: RequestOutcome) {
+        end(EndedRequest(roundTrip: roundTrip, inFlight: inFlight, outcome: outcome, instant: 0))
     }
 }

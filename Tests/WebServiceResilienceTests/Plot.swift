@@ -27,6 +27,12 @@ struct Plot {
         do { try Data(plot().svg.utf8).write(to: url) } catch { Issue.record(error) }
     }
 
+    /// Writes the rows of a table, if a folder is set.
+    static func writeTable(_ name: String, _ rows: [String]) {
+        guard let url = folder?.appendingPathComponent("\(name).md") else { return }
+        do { try Data((rows.joined(separator: "\n") + "\n").utf8).write(to: url) } catch { Issue.record(error) }
+    }
+
     private static let colours = ["#888888", "#c2410c", "#1d4ed8", "#15803d"]
     private static let (width, height) = (640.0, 320.0)
     private static let frame = (left: 60.0, top: 36.0, right: 620.0, bottom: 270.0)

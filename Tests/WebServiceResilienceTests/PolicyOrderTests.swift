@@ -84,6 +84,59 @@ struct PolicyOrderTests {
         #expect(sensible == 6)
     }
 
+    /// The interceptors of a service and of a request, and the number of requests that a server
+    /// receives that always responds with 503.
+    private static let requestLists: [(service: [Policy], request: [Policy], count: Int)] = [
+        ([.hedging], [.retry], 3), ([.endpoints], [.retry], 3), ([.retry, .concurrencyLimit], [.hedging], 3),
+        ([.concurrencyLimit], [.retry, .hedging], 3), ([.retry], [.retry], 3), ([.retry, .hedging], [.hedging], 3),
+        ([.retry, .hedging, .endpoints, .circuitBreaker, .rateLimit, .concurrencyLimit], [.retry], 3),
+        ([.retry, .circuitBreaker], [.endpoints], 3), ([.circuitBreaker], [.hedging, .endpoints, .rateLimit], 1),
+        ([.endpoints, .rateLimit], [.hedging], 1), ([.rateLimit], [.retry, .concurrencyLimit], 3),
+    ]
+
+    @Test(
+        "The interceptors of a request have their places in the list, and do not multiply the attempts",
+        .covers("H-451"), arguments: requestLists.indices)
+    func requestInterceptors(index: Int) async throws {
+        let (policies, added, count) = Self.requestLists[index]
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        mock.on(.any, .status(503))
+        mock.service.interceptors = policies.map(\.interceptor)
+        let task = mock.service.GET("/")
+        for policy in added { task.intercepted(by: policy.interceptor) }
+        let sent = task.data().validateNothing().resume()
+        await clock.advance(by: .seconds(60))
+        #expect(try await sent.response.status == 503)
+        #expect(mock.receivedRequests.count == count)
+    }
+
+    @Test(
+        "The retry policy of a request replaces that of the standard set, and two in a list are refused",
+        .covers("H-451"))
+    func standardAndRetry() async throws {
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        mock.on(.any, .status(503))
+        mock.service.interceptors = .standardResilience()
+        for attempts in [1, 2, 5] {
+            let before = mock.receivedRequests.count
+            let task = mock.service.GET("/").intercepted(by: .retry(maximumAttempts: attempts)).data().validateNothing()
+            task.resume()
+            await clock.advance(by: .seconds(60))
+            #expect(try await task.response.status == 503)
+            #expect(mock.receivedRequests.count - before == attempts)
+        }
+        let before = mock.receivedRequests.count
+        for list in [.standardResilience() + [.retry()], [.hedging(), .hedging()]] as [[any Interceptor]] {
+            mock.service.interceptors = list
+            let error = await #expect(throws: WebServiceError.self) { try await mock.service.GET("/").data().value }
+            #expect(error?.code == .interceptorOrder)
+            #expect(error?.message.contains("multiply; use one .") == true)
+        }
+        #expect(mock.receivedRequests.count == before)
+    }
+
     private static let sets: [(name: String, interceptors: @Sendable () -> [any Interceptor])] = [
         ("standard", { .standardResilience() }),
         (

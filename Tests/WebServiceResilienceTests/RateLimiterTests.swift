@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceMocking
 
 @testable import WebServiceCore
 @testable import WebServiceResilience
@@ -50,6 +51,49 @@ struct RateLimiterTests {
         for task in tasks { #expect(try await task.value == Data("x".utf8)) }
         let waits = tasks.map { $0.timeline.events.filter { $0.kind == .wait }.compactMap(\.duration) }
         #expect(waits == [[], [], [.milliseconds(500)], [.seconds(1)], [.milliseconds(1_500)]])
+    }
+
+    @Test(
+        "A request that would wait until its deadline fails at once, and a retry then has the result of the attempt",
+        .covers("H-450"))
+    func lateRequests() async throws {
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        mock.on(.any, .status(503))
+        mock.service.interceptors = [.rateLimit(1, per: .seconds(10))]
+        _ = try await mock.service.GET("/").data().validateNothing().value
+        let tasks = [9, 15, 19, 25].map { mock.service.GET("/").setDeadline(.seconds($0)).data().validateNothing() }
+        for task in tasks {  // one after another, because requests that are resumed together wait in any order
+            task.resume()
+            await clock.advance(by: .zero)
+        }
+        let failed = tasks.map { task in task.timeline.outcome != nil }
+        #expect(failed == [true, false, true, false])
+        let error = await #expect(throws: WebServiceError.self) { try await tasks[2].value }
+        #expect(error?.code == .rateLimitExceeded)
+        #expect(
+            error?.message.contains("would wait 20.0 seconds for the rate limit, and 19.0 seconds are left") == true)
+        await clock.advance(by: .seconds(30))
+        for task in [tasks[1], tasks[3]] { #expect(try await task.response.status == 503) }
+        mock.service.interceptors = [.retry(), .rateLimit(1, per: .seconds(10))]
+        let retried = mock.service.GET("/").setDeadline(.seconds(5)).data().validateNothing().resume()
+        await clock.advance(by: .seconds(30))
+        #expect(try await retried.response.status == 503)
+        #expect(
+            retried.timeline.events.last { $0.kind == .noRetry }?.detail
+                == "the request was refused: rateLimitExceeded")
+    }
+
+    @Test("After a refresh, the error of a limiter is the result, and not the status 401", .covers("H-450"))
+    func refusedAfterRefresh() async throws {
+        let mock = MockService(clock: TestClock())
+        mock.on(.any, .status(401))
+        mock.service.interceptors = [
+            Authentication(TokenSource({ .bearer("canary-a") }) { _ in .bearer("canary-b") }),
+            .rateLimit(1, per: .seconds(60), maximumWaiting: 0),
+        ]
+        let error = await #expect(throws: WebServiceError.self) { try await mock.service.GET("/").data().value }
+        #expect(error?.code == .rateLimitExceeded)
     }
 
     @Test("A bucket that is not full receives tokens while no request waits")
@@ -114,19 +158,6 @@ struct RateLimiterTests {
         #expect(script.sent.count == 2)
         clock.advance(by: .milliseconds(1))
         for task in tasks { #expect(try await task.response.status == 200) }
-    }
-
-    @Test("The deadline of a request includes the wait")
-    func deadline() async {
-        let limiter = RateLimiter(1, per: .seconds(60))
-        let service = service(session, limiter)
-        service.options.deadline = .seconds(5)
-        _ = await start("a", service, limiter, session)
-        let task = await start("b", service, limiter, session)
-        clock.advance(by: .seconds(5))
-        let error = await #expect(throws: WebServiceError.self) { try await task.value }
-        #expect(error?.code == .deadline)
-        await eventually { limiter.waitingRequests == 0 }
     }
 
     @Test("Each origin, or each custom key, has its own limit, which services share with the limiter")

@@ -73,6 +73,23 @@ struct ResilienceRealTimeTests {
         #expect((12...32).contains(mean))
     }
 
+    @Test(
+        "With the standard set, no call of a burst to a healthy server is refused", .covers("R-444"),
+        arguments: [200, 1_000])
+    func burst(calls: Int) async throws {
+        let server = try MockServer.forTest { _ in .text("beer").after(.milliseconds(20)) }
+        let service = WebService(server.baseURLString, session: try CurlSession())
+        service.interceptors = .standardResilience()
+        let start = ContinuousClock.now
+        let tasks = (0..<calls).map { service.GET("/\($0)").setDeadline(.seconds(30)).string().resume() }
+        var failures: [any Error] = []
+        for task in tasks {
+            do { _ = try await task.value } catch { failures.append(error) }
+        }
+        print("\(calls) calls with the standard set: \(start.duration(to: .now)), \(failures.count) failures")
+        #expect(failures.isEmpty, "\(failures.first.map { "\($0)" } ?? "")")
+    }
+
     @Test("Under three times its capacity, a server keeps its goodput with the standard set", .covers("R-24"))
     func overload() async throws {
         let standard = try await goodput(.standardResilience())

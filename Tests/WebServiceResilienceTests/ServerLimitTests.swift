@@ -84,11 +84,40 @@ struct ServerLimitTests {
         let remaining = ["/0": 2, "/1": 1, "/2": 0]
         let mock = mock { ["RateLimit": "\"a\";r=\(remaining[$0] ?? 1);t=30"] }
         _ = await send(["0"], mock)
-        #expect(await send(["1", "2", "3", "4"], mock) == ["/0", "/1", "/2"])
+        // One after another, so that they wait in this order.
+        for path in ["1", "2", "3", "4"] { _ = await send([path], mock, for: .zero) }
+        #expect(await send([], mock) == ["/0", "/1", "/2"])
         await clock.advance(by: .milliseconds(29_599))
         #expect(mock.receivedRequests.count == 3)
         await clock.advance(by: .milliseconds(101))
         #expect(mock.receivedRequests.map(\.path) == ["/0", "/1", "/2", "/3"])
+    }
+
+    @Test(
+        "A request that would wait for the server until its deadline fails at once, unless a response may end the wait",
+        .covers("H-450"))
+    func lateRequests() async throws {
+        let mock = mock { $0 == "/x" ? [:] : ["RateLimit": "\"a\";r=\($0 == "/1" ? 1 : 0);t=30"] }
+        func start(_ path: String, deadline: Double) async -> TypedTask<Data> {
+            let task = mock.service.GET(path).setDeadline(.seconds(deadline)).data().resume()
+            await clock.advance(by: .zero)
+            return task
+        }
+        _ = await send(["1"], mock)
+        _ = await start("x", deadline: 60)
+        let waiting = await start("a", deadline: 20)
+        #expect(waiting.timeline.outcome == nil)
+        await clock.advance(by: .milliseconds(100))
+        let late = await start("b", deadline: 20)
+        for task in [waiting, late] {
+            #expect(task.timeline.outcome != nil)
+            let error = await #expect(throws: WebServiceError.self) { try await task.value }
+            #expect(error?.code == .rateLimitExceeded)
+        }
+        let patient = await start("c", deadline: 40)
+        await clock.advance(by: .seconds(31))
+        #expect(try await patient.value == Data("x".utf8))
+        #expect(mock.receivedRequests.map(\.path) == ["/1", "/x", "/c"])
     }
 
     @Test("Requests in flight when the field was computed count", .covers("R-26"))
@@ -154,7 +183,9 @@ struct ServerLimitTests {
     func withoutField() async {
         let mock = mock { path in path == "/0" ? ["RateLimit": #""a";r=0;t=10"#] : [:] }
         _ = await send(["0"], mock)
-        #expect(await send(["refused1", "refused2", "3", "4", "5"], mock, for: .milliseconds(10_000)).count == 2)
+        // The others wait behind these.
+        for path in ["refused1", "refused2"] { _ = await send([path], mock, for: .zero) }
+        #expect(await send(["3", "4", "5"], mock, for: .milliseconds(10_000)).count == 2)
         await clock.advance(by: .milliseconds(900))
         #expect(mock.receivedRequests.count == 3)
         await clock.advance(by: .milliseconds(1_000))
@@ -174,6 +205,18 @@ struct ServerLimitTests {
         await clock.advance(by: .milliseconds(1))
         #expect(mock.receivedRequests.count == 2)
         #expect(limiter.waitingRequests == 1)
+    }
+
+    @Test("With a reset beyond the maximum pause, the lowest number of remaining requests applies", .covers("R-28"))
+    func hostileOrder() {
+        var limits = ServerLimits(maximumPause: .seconds(600))
+        let policy = ServiceLimit.Policy(name: "a", partition: nil)
+        for _ in 0..<2 { limits.send(at: 0) }
+        for remaining in [0, 1] {
+            let stated = [ServiceLimit(policy: policy, remaining: remaining, reset: .seconds(3_600))]
+            _ = limits.receive(stated, sent: 0, status: 200, pause: nil, at: 0)
+        }
+        #expect(limits.delay(at: 0) == .seconds(600))
     }
 
     @Test(
@@ -249,7 +292,9 @@ struct ServerLimitTests {
         #expect(lines.contains("quota: the server permits 0 more requests within 30 s."))
     }
 
-    @Test("A request that waits for the server can be cancelled, and its deadline includes the wait", .covers("R-30"))
+    @Test(
+        "A request that waits for the server can be cancelled, and one whose deadline is earlier fails first",
+        .covers("R-30", "H-450"))
     func cancellation() async throws {
         let limiter = RateLimiter.serverRateLimit()
         let mock = mock(limiter) { _ in ["RateLimit": #""a";r=0;t=30"#] }
@@ -262,7 +307,7 @@ struct ServerLimitTests {
         #expect(await cancelled.serviceResponse.isCanceled)
         await clock.advance(by: .seconds(6))
         let error = await #expect(throws: WebServiceError.self) { try await late.value }
-        #expect(error?.code == .deadline)
+        #expect(error?.code == .rateLimitExceeded)
         #expect(limiter.waitingRequests == 1)
         await clock.advance(by: .seconds(30))
         #expect(try await last.value == Data("x".utf8))

@@ -28,7 +28,7 @@ enum ServiceTimes: String, CaseIterable {
 
 extension SeededGenerator {
     /// Returns a number between 0 and 1.
-    fileprivate mutating func unit() -> Double { (Double(next() >> 11) + 0.5) / 0x1p53 }
+    mutating func unit() -> Double { (Double(next() >> 11) + 0.5) / 0x1p53 }
 }
 
 /// A discrete-event simulation of a server with workers and a queue, first in, first out.
@@ -81,7 +81,9 @@ struct ServerModel {
             if event.outcome == .success { (busy, served) = (busy - 1, served + 1) } else { rejected += 1 }
             dispatch()
             let roundTrip = UInt64((now - event.sent) * 1e8)
-            limit.end(roundTrip: roundTrip, inFlight: inFlight, outcome: event.outcome)
+            limit.end(
+                EndedRequest(
+                    roundTrip: roundTrip, inFlight: inFlight, outcome: event.outcome, instant: UInt64(now * 1e8)))
             inFlight -= 1
             if limit.limit != limits.last?.limit { limits.append((now, limit.limit)) }
             send()

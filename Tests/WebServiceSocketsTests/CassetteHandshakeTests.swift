@@ -108,6 +108,27 @@ struct CassetteHandshakeTests {
         #expect(try tape.text().contains(#""error" : -1005"#) == breaksOff)
     }
 
+    @Test("If the body of a refusal breaks off, it also breaks off in a replay", .covers("W-27"))
+    func interruptedRefusal() async throws {
+        var stub = MockResponse(
+            statusCode: 403, headers: ["Content-Type": "text/plain"], data: Data(repeating: 0x61, count: 1_000))
+        stub.wire = .cut(after: 500)
+        let (_, service) = try await tape.record(.memory, stub) { service in
+            _ = await failure { _ = try await service.webSocket("/chat") }
+        }
+        // The client does not report the interruption, so the replay itself is recorded.
+        let copy = Tape()
+        let replay = try CassetteSession(file: tape.file, mode: .replay)
+        let recording = try CassetteSession(file: copy.file, mode: .record, session: replay)
+        service.session = recording
+        let error = await failure { _ = try await service.webSocket("/chat") } as? WebServiceError
+        #expect(error?.response?.status == 403)
+        #expect(error?.body?.isEmpty == false)
+        try replay.finish()
+        try recording.finish()
+        #expect(try copy.text().contains(#""error" : -1005"#))
+    }
+
     @Test("A replay selects the recorded subprotocol, which has to be offered", .covers("W-27"))
     func otherSubprotocol() async throws {
         try await tape.record(.memory, .webSocket(subprotocols: ["v1"]) { _ in }) { service in

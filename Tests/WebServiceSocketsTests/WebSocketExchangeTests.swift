@@ -5,6 +5,10 @@ import WebServiceCore
 import WebServiceMocking
 import WebServiceSockets
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 #if WEBSERVICE_CURL
 import WebServiceCurl
 #endif
@@ -129,20 +133,6 @@ struct WebSocketExchangeTests {
         #expect(isOrdered)
     }
 
-    @Test("Two readers at the same time are an error", .covers("W-03"))
-    func twoReaders() async throws {
-        let (service, stubs) = try SocketTransport.memory.make()
-        stubs.on(.GET, "/echo", .echo)
-        let socket = try await service.webSocket("/echo")
-        // One of them waits, and the other one fails.
-        let errors = Collected<WebServiceError.Code?>()
-        let readers = (0..<2).map { _ in
-            Task { errors.add(code(await failure { _ = try await socket.messages.first { _ in true } })) }
-        }
-        await eventually { errors.values == [.streamConsumed] }
-        for reader in readers { reader.cancel() }
-    }
-
     @Test("A client that does not read holds the server back", .covers("W-04"))
     func backPressure() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
@@ -187,36 +177,103 @@ struct WebSocketExchangeTests {
         #expect(urlCode(await reader.value) == .timedOut)
     }
 
-    @Test("Messages continue over further connections, each of which subscribes again", .covers("W-08"))
-    func reconnection() async throws {
+    /// The places that set a deadline of 5 seconds.
+    enum Deadline: CaseIterable, Sendable {
+        case request, service, scope
+    }
+
+    @Test("A deadline ends with the handshake", .covers("W-28"), arguments: Deadline.allCases)
+    func deadline(_ deadline: Deadline) async throws {
         let clock = TestClock()
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)
-        let subscriptions = Collected<WebSocketMessage?>()
-        func script(_ text: String, _ end: @escaping @Sendable (MockWebSocket) async throws -> Void) -> MockResponse {
-            .webSocket { socket in
-                subscriptions.add(try await socket.next())
-                try await socket.send(text)
-                try await end(socket)
-            }
+        stubs.on(.GET, "/echo", .echo)
+        stubs.on(.GET, "/late", MockResponse.echo.after(.seconds(10)))
+        if deadline == .service { service.options.deadline = .seconds(5) }
+        func open(_ path: String) async throws -> WebSocket {
+            try await service.webSocket(path) { if deadline == .request { $0.options.deadline = .seconds(5) } }
         }
+        func openInScope(_ path: String) async throws -> WebSocket {
+            guard deadline == .scope else { return try await open(path) }
+            return try await service.withDeadline(.seconds(5)) { try await open(path) }
+        }
+        let socket = try await openInScope("/echo")
+        await clock.advance(by: .seconds(60))
+        try await socket.send("hello")
+        #expect(try await socket.messages.first { _ in true } == .text("hello"))
+        let late = Task(executorPreference: clock.executor) { await failure { _ = try await openInScope("/late") } }
+        await clock.advance(by: .seconds(5))
+        #expect(code(await late.value) == .deadline)
+    }
+
+    @Test("The connections of a sequence outlive the deadline of their handshakes", .covers("W-28"))
+    func deadlineOfMessages() async throws {
+        let clock = TestClock()
+        let (service, stubs) = try SocketTransport.memory.make(clock: clock)
         stubs.on(
             .GET, "/prices",
-            [
-                script("1") { $0.disconnect() }, MockResponse(statusCode: 503),
-                script("2") { try await $0.close(.policyViolation) }, script("3") { _ in },
-                MockResponse(statusCode: 404),
-            ])
-        let messages = service.webSocketMessages("/prices") { try await $0.send("subscribe") }
-        let received = Collected<WebSocketMessage>()
+            .webSocket { socket in
+                for number in 1...3 {
+                    try await clock.sleep(until: clock.now.advanced(by: .seconds(20)))
+                    try await socket.send("\(number)")
+                }
+                _ = try await socket.next()
+            })
+        let messages = service.webSocketMessages("/prices", configuring: { $0.options.deadline = .seconds(5) })
         let reader = Task(executorPreference: clock.executor) {
-            await failure {
-                for try await message in messages { received.add(message) }
+            try await service.withDeadline(.seconds(30)) {
+                var texts: [WebSocketMessage] = []
+                for try await message in messages {
+                    texts.append(message)
+                    if texts.count == 3 { break }
+                }
+                return texts
             }
         }
-        await clock.advance(by: .seconds(600))
-        let error = await reader.value
-        #expect(received.values == [.text("1"), .text("2"), .text("3")])
-        #expect(code(error) == .unacceptableStatus)
-        #expect(subscriptions.values == [.text("subscribe"), .text("subscribe"), .text("subscribe")])
+        await clock.advance(by: .seconds(60))
+        #expect(try await reader.value == [.text("1"), .text("2"), .text("3")])
+        #expect(stubs.receivedRequests.count == 1)
+    }
+
+    // MARK: The timeout of the handshake
+
+    /// A session that reports a wait for other connections before it connects.
+    private struct WaitingSession: ConnectingSession {
+        let base: MockSession
+
+        var defaultHeaders: Headers { base.defaultHeaders }
+
+        func dataTask(
+            request: any URLRequestEncodable,
+            completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+        ) -> any DataTask {
+            base.dataTask(request: request, completion: completion)
+        }
+
+        func connect(
+            _ request: EncodedRequest, waitDidChange: @escaping @Sendable (Bool) -> Void
+        ) async throws -> any ByteConnection {
+            waitDidChange(true)
+            waitDidChange(false)
+            return try await base.connect(request, waitDidChange: waitDidChange)
+        }
+    }
+
+    @Test(
+        "A handshake that exceeds its timeout names what it waited for", .covers("W-35"), arguments: [false, true])
+    func timeout(hasWaited: Bool) async throws {
+        let clock = TestClock()
+        let (service, stubs) = try SocketTransport.memory.make(clock: clock)
+        if hasWaited { service.session = WaitingSession(base: try #require(stubs as? MockSession)) }
+        stubs.on(.GET, "/late", MockResponse.echo.after(.seconds(10)))
+        let opening = Task(executorPreference: clock.executor) {
+            await failure { _ = try await service.webSocket("/late") { $0.options.timeout = .seconds(5) } }
+        }
+        await clock.advance(by: .seconds(5))
+        let error = await opening.value
+        #expect(urlCode(error) == .timedOut)
+        #expect(
+            error?.localizedDescription
+                == "the handshake exceeded its timeout of 5.0 seconds: no connection was established; "
+                + "check the address, or set a longer timeout")
     }
 }

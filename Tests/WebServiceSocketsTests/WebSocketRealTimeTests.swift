@@ -5,7 +5,11 @@ import WebServiceCore
 import WebServiceMocking
 import WebServiceSockets
 
-@Suite("WebSocket: cancellation in real time", .exclusive)
+#if WEBSERVICE_CURL
+import WebServiceCurl
+#endif
+
+@Suite("WebSocket: cancellation, timeouts and floods in real time", .exclusive)
 struct WebSocketRealTimeTests {
     @Test("Cancelling the reader ends the connection", .covers("W-10"), arguments: SocketTransport.allCases)
     func cancelled(_ transport: SocketTransport) async throws {
@@ -27,5 +31,66 @@ struct WebSocketRealTimeTests {
         #expect(urlCode(error) == .cancelled)
         await eventually { ends.values == [true] }
         await eventually { service.exchanges.isEmpty }
+    }
+
+    #if WEBSERVICE_CURL
+    /// Returns the description of the error of a handshake whose timeout is short.
+    private func timeout(_ service: WebService, _ path: String) async -> String? {
+        let error = await failure { _ = try await service.webSocket(path) { $0.options.timeout = .milliseconds(300) } }
+        #expect(urlCode(error) == .timedOut)
+        return error?.localizedDescription
+    }
+
+    @Test("A handshake without a response names what it waited for", .covers("W-35"))
+    func noResponse() async throws {
+        let (service, stubs) = try SocketTransport.socket.make()
+        var silence = MockResponse(statusCode: 200)
+        silence.wire = .noResponse
+        stubs.on(.GET, "/chat", silence)
+        #expect(
+            await timeout(service, "/chat")
+                == "the handshake exceeded its timeout of 0.3 seconds: the server did not respond; "
+                + "set a longer timeout if it needs more time")
+    }
+
+    @Test("A handshake that waits for other connections names the option", .covers("W-35"))
+    func maximumConnections() async throws {
+        let (service, stubs) = try SocketTransport.socket.make()
+        stubs.on(.GET, "/echo", .echo)
+        var configuration = CurlSession.Configuration()
+        configuration.maximumWebSocketConnections = 1
+        service.session = try CurlSession(configuration: configuration)
+        let socket = try await service.webSocket("/echo")
+        #expect(
+            await timeout(service, "/echo")
+                == "the handshake exceeded its timeout of 0.3 seconds: other connections of the session did not end; "
+                + "close them, or increase maximumWebSocketConnections")
+        try await socket.close()
+        try await service.webSocket("/echo").close()
+    }
+    #endif
+
+    @Test(
+        "A peer that sends without end does not delay the opening", .covers("W-30"),
+        arguments: SocketTransport.allCases, [[0x81, 0x00], [0x89, 0x00]] as [[UInt8]])
+    func flood(_ transport: SocketTransport, frame: [UInt8]) async throws {
+        let (service, stubs) = try transport.make()
+        let piece = Data(Array(repeatElement(frame, count: 8 << 10).joined()))
+        let isOpen = OnceFlag()
+        // The server stops at a limit, so that a client that first reads all of it fails.
+        let opened = Collected<Bool>()
+        stubs.on(
+            .GET, "/flood",
+            .webSocket(compresses: false) { socket in
+                for _ in 0..<2_000 where !isOpen.isSet { try await socket.send(raw: piece) }
+                opened.add(isOpen.isSet)
+                _ = try await socket.next()
+            })
+        let socket = try await service.webSocket("/flood")
+        _ = isOpen.set()
+        // A full buffer would hold the server back.
+        let reader = Task { await failure { for try await _ in socket.messages {} } }
+        #expect(await opened.wait() == [true])
+        reader.cancel()
     }
 }

@@ -39,10 +39,10 @@ struct WebSocketViolationTests {
     ]
 
     @Test(
-        "A violation ends the connection with the code of its rule, and the error names the rule", .covers("W-05"),
-        arguments: violations)
-    func violation(_ violation: Violation) async throws {
-        let (service, stubs) = try SocketTransport.memory.make()
+        "A violation ends the connection with the code of its rule, and the error names the rule",
+        .covers("W-05", "W-29"), arguments: violations, SocketTransport.allCases)
+    func violation(_ violation: Violation, _ transport: SocketTransport) async throws {
+        let (service, stubs) = try transport.make()
         let closures = Collected<WebSocketClosure?>()
         stubs.on(
             .GET, "/chat",
@@ -58,6 +58,28 @@ struct WebSocketViolationTests {
         #expect(message.contains(violation.rule))
         await eventually { closures.values.count == 1 }
         #expect(closures.values.first??.code == violation.closeCode)
+    }
+
+    @Test(
+        "The Close frame arrives although the server continues to send", .covers("W-29"),
+        arguments: SocketTransport.allCases)
+    func continues(_ transport: SocketTransport) async throws {
+        let (service, stubs) = try transport.make()
+        let closures = Collected<WebSocketClosure?>()
+        stubs.on(
+            .GET, "/chat",
+            .webSocket(compresses: false) { socket in
+                // Sending fails once the Close frame has arrived.
+                _ = await failure {
+                    try await socket.send(raw: Data([0x83, 0x00]))
+                    for _ in 0..<100 { try await socket.send(raw: Data(count: 64 << 10)) }
+                }
+                _ = await failure { while try await socket.next() != nil {} }
+                closures.add(socket.closure)
+            })
+        let socket = try await service.webSocket("/chat")
+        #expect(code(await failure { for try await _ in socket.messages {} }) == .webSocketViolation)
+        await eventually { closures.values == [WebSocketClosure(.protocolError)] }
     }
 
     @Test(

@@ -30,6 +30,67 @@ struct UploadFaultTests {
         #expect(isStored)
     }
 
+    @Test("Status 403 means that a server of tus no longer has the upload", .covers("U-442"))
+    func forbidden() async throws {
+        let fixture = try UploadFixture(.tus)
+        try await fixture.interrupt(after: 2)
+        fixture.server.forgetUploads()
+        fixture.server.set { request, _ in request.method == .HEAD ? MockResponse(statusCode: 403) : nil }
+        let file = try await fixture.upload().value
+        #expect(file.restarts == 1)
+        #expect(file.resumedFrom == 0)
+        #expect(fixture.isStored)
+
+        try await fixture.interrupt(after: 2)
+        fixture.server.set { request, _ in request.method == .DELETE ? MockResponse(statusCode: 403) : nil }
+        #expect(try await fixture.request.endUpload(resuming: .tus).value)
+        #expect(try fixture.names == ["a.iso"])
+    }
+
+    @Test("Status 403 of a server of the draft is an error, and the state remains", .covers("U-442"))
+    func forbiddenDraft() async throws {
+        let fixture = try UploadFixture(.draft)
+        try await fixture.interrupt(after: 2)
+        fixture.server.set { request, _ in request.method == .HEAD ? MockResponse(statusCode: 403) : nil }
+        let error = await #expect(throws: WebServiceError.self) { try await fixture.upload().value }
+        #expect(error?.status == 403)
+        #expect(try fixture.state != nil)
+    }
+
+    @Test(
+        "An upload that the server has locked is continued by a retry policy", .covers("U-442"),
+        arguments: UploadProtocol.allCases, [Request.Method.HEAD, .PATCH])
+    func locked(_ kind: UploadProtocol, _ method: Request.Method) async throws {
+        let fixture = try UploadFixture(kind)
+        try await fixture.interrupt(after: 2)
+        fixture.server.forgetRequests()
+        let rejected = Mutex(0)
+        fixture.server.set { request, _ in
+            guard request.method == method,
+                rejected.withLock({
+                    $0 += 1; return $0 <= 2
+                })
+            else { return nil }
+            return MockResponse(statusCode: 423)
+        }
+        fixture.service.interceptors = [.retry(maximumAttempts: 4, baseDelay: .zero)]
+        let file = try await fixture.upload().value
+        #expect(file.resumedFrom == 200_000)
+        #expect(file.restarts == 0)
+        #expect(fixture.isStored)
+    }
+
+    @Test("Without a retry policy, status 423 is the error, and the state remains", .covers("U-442"))
+    func lockedWithoutPolicy() async throws {
+        let fixture = try UploadFixture(.tus)
+        try await fixture.interrupt(after: 2)
+        fixture.server.set { request, _ in request.method == .HEAD ? MockResponse(statusCode: 423) : nil }
+        let error = await #expect(throws: WebServiceError.self) { try await fixture.upload().value }
+        #expect(error?.status == 423)
+        fixture.server.set(nil)
+        #expect(try await fixture.upload().value.resumedFrom == 200_000)
+    }
+
     @Test(
         "A server that forgets every upload ends the task after 3 restarts", .covers("U-411"),
         arguments: UploadProtocol.allCases)

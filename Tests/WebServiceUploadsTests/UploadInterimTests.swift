@@ -45,7 +45,10 @@ struct UploadInterimTests {
                 default: break
                 }
                 let isCreation = connection.method == "POST"
-                if isCreation, !connection.answer(interim) { return false }
+                if isCreation {
+                    store.state.withLock { $0.data = Data() }
+                    if !connection.answer(interim) { return false }
+                }
                 let isRead = connection.readBody { bytes in
                     let count = store.state.withLock { state in
                         state.data += bytes
@@ -157,6 +160,52 @@ struct UploadInterimTests {
         #expect(error?.code == .upload)
         #expect(server.failures == [])
         #expect(try names(in: folder.url) == ["a.iso"])
+    }
+
+    /// Leaves an interrupted upload of a file whose permissions were changed afterwards.
+    ///
+    /// The file was sent in one ordinary request, so it is unknown whether the bytes that the
+    /// server has are unchanged, and the next upload starts over.
+    private func interruptedUpload(_ server: PartialServer) async throws -> WebService {
+        let (service, task) = try task(server, retries: false)
+        await #expect(throws: URLError.self) { try await task.upload(resuming: .draft, pieceSize: 2_000_000).value }
+        try FileManager.default.setAttributes(
+            [.posixPermissions: 0o640], ofItemAtPath: folder.url.appendingPathComponent("a.iso").path)
+        return service
+    }
+
+    private func upload(over service: WebService) -> TypedTask<UploadedFile> {
+        service.POST("/files").setBody(file: folder.url.appendingPathComponent("a.iso"))
+            .upload(resuming: .draft, pieceSize: 2_000_000)
+    }
+
+    @Test("An upload that has started over is continued after an interruption")
+    func continuesAfterRestart() async throws {
+        let server = try PartialServer(
+            length: content.count, cut: 1_000_000, interim: Self.interim("Location: /uploads/1"))
+        let service = try await interruptedUpload(server)
+        service.interceptors = [.retry(baseDelay: .zero)]
+        let file = try await upload(over: service).value
+        withExtendedLifetime(service) {}
+        #expect(server.log == ["OPTIONS", "POST", "HEAD", "OPTIONS", "POST", "HEAD", "PATCH"])
+        #expect(file.restarts == 1)
+        let isStored = server.data == content
+        #expect(isStored)
+    }
+
+    @Test("An upload that has started over is continued by a later upload")
+    func continuesLaterAfterRestart() async throws {
+        let server = try PartialServer(
+            length: content.count, cut: 1_000_000, interim: Self.interim("Location: /uploads/1"))
+        let service = try await interruptedUpload(server)
+        await #expect(throws: URLError.self) { try await upload(over: service).value }
+        let file = try await upload(over: service).value
+        withExtendedLifetime(service) {}
+        #expect(server.log == ["OPTIONS", "POST", "HEAD", "OPTIONS", "POST", "HEAD", "PATCH"])
+        #expect(file.restarts == 0)
+        #expect(file.resumedFrom >= 1_000_000)
+        let isStored = server.data == content
+        #expect(isStored)
     }
 
     @Test("A file that is replaced by one of the same size and date is not mixed into the upload", .covers("U-408"))

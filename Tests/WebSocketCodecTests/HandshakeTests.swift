@@ -118,6 +118,20 @@ struct HandshakeTests {
         #expect(try error([name: value]) == expected)
     }
 
+    @Test(
+        "A response with NUL in its head is refused", .covers("W-36"),
+        arguments: [
+            "HTTP/1.1 101 a\0b\r\n\r\n", "HTTP/1.1 101 \r\nX: a\0b\r\n\r\n", "HTTP/1.1 403 \r\nX\0: a\r\n\r\n",
+            "HTTP/1.1 103 \r\nX: \0\r\n\r\nHTTP/1.1 101 \r\n\r\n",
+        ])
+    func nul(text: String) throws {
+        var response = HandshakeResponse(url: "https://a.test")
+        response.append(Data(text.utf8))
+        let error = #expect(throws: URLError.self) { while try response.next() != nil {} }
+        #expect(error?.code == .badServerResponse)
+        #expect(error?.localizedDescription.contains("NUL") == true)
+    }
+
     @Test("A status other than 101 is refused", arguments: [200, 302, 401, 100])
     func status(status: Int) throws {
         #expect(try error(status: status, [:]) == .unexpectedStatus(status))

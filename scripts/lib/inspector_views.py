@@ -65,6 +65,35 @@ def test_bodies(check, page, probe, downloads):
     page.run("close()")
 
 
+def test_without_request(check, page, probe):
+    """An exchange without a request, such as a cache hit, has panels of its own."""
+    probe.run("cached")
+    page.wait("[...rows.values()].filter(row => row.path === '/v1/cached' && row.state === 'ended').length === 2")
+    for part in ("overview", "request", "response", "curl", "send"):
+        other = open_row(page, "/v1/report", part)
+        text = open_row(page, "/v1/cached", part)
+        check(f"{part} of a cache hit is not that of the exchange before", text and text != other, text)
+    text = open_row(page, "/v1/cached", "response")
+    check("a cache hit shows its body", '"name": "from the cache"' in text and "No request was sent" in text, text)
+    open_row(page, "/v1/report", "response")
+    text = page.run(f"select({last('/v1/cached')}.number, true); $('title').innerText + $('panel').innerText")
+    check("the panel of the exchange before is removed at once", text == "Loading…", text)
+    page.wait("!isLoading")
+    page.run("close()")
+
+
+def test_page_error(check, page):
+    """An error of the page is shown and does not leave another exchange's panel."""
+    open_row(page, "/v1/report", "response")
+    page.run("panels.response = () => { throw new Error('deliberate'); }")
+    text = open_row(page, "/v1/label")
+    check("an error replaces the panel", "The page has an error" in text and "deliberate" in text, text)
+    page.wait("!$('message').hidden && $('message').textContent.includes('deliberate')")
+    check("an error is reported to the browser", any("deliberate" in error for error in page.errors()), page.errors())
+    page.run("Promise.reject(new Error('later')); 1")
+    page.wait("$('message').textContent.includes('later')")
+
+
 def test_binary(check, page, probe):
     probe.run("socket")
     probe.run("message Ale")
@@ -141,7 +170,7 @@ def test_events(check, page, probe):
     page.wait("$('panel').querySelector('.event pre')?.textContent.includes('\"name\": \"Ale\"')")
     probe.run("event Dubbel")
     page.wait("$('panel').querySelectorAll('.event').length === 2")
-    text = page.run("$('panel').innerText")
+    text = page.run("$('panel').textContent")  # innerText omits rows that are not rendered yet
     check("events are rows while they arrive", "beer" in text and "Dubbel" in text, text)
     check("the identifier of an event is shown", "id: 7" in text, text)
     check("an open event remains open", page.run("$('panel').querySelector('.event').open"))

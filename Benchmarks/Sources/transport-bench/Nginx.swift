@@ -77,9 +77,9 @@ struct Nginx {
         try? FileManager.default.removeItem(at: folder)  // it is in the temporary folder
     }
 
-    func base(_ endpoint: Int) -> String {
-        Self.endpoints[endpoint].isSecure
-            ? "https://localhost:\(ports[endpoint])" : "http://127.0.0.1:\(ports[endpoint])"
+    func base(_ endpoint: Endpoint) -> String {
+        let port = zip(Self.endpoints, ports).first { $0.0.name == endpoint.name }?.1 ?? 0
+        return endpoint.isSecure ? "https://localhost:\(port)" : "http://127.0.0.1:\(port)"
     }
 
     /// The certificates of the system and the authority of the server, so that the cost of parsing

@@ -2,17 +2,33 @@ import Foundation
 
 /// The result tables in Markdown.
 struct Report {
-    private(set) var text: String
+    /// The results of one client.
+    struct Row {
+        var variant: Variant
+        var samples: [Sample] = []
+        var allocations: Allocations?
+    }
+
+    private let introduction: String
+    private var tables = ""
+    /// The medians of the ratios of each client to each peer, by groups of tables.
+    private var ratios: [(group: String, client: String, peer: String, requests: Double, cpu: Double)] = []
 
     init(repetitions: Int, seconds: Double) {
-        text = """
+        introduction = """
             # Transports over loopback
 
             Written by `./scripts/bench transport --write Benchmarks/RESULTS.md` on \(Self.date), with \(repetitions)
             interleaved repetitions of \(seconds) s each. Every client runs in a separate process against nginx
-            with one worker on the same machine. Values are medians, and a ratio is the median of the ratios
-            within each repetition. The machine is shared, so the ratios are more reliable than the absolute
-            values.
+            with one worker on the same machine. Values are medians. A ratio is the median of the ratios
+            within each repetition; the first one is that of requests per second, and the second one that of
+            processor time per request. The machine is shared, so the ratios are more reliable than the
+            absolute values.
+
+            Allocations are the calls of malloc and its relatives in a process of their own, per request and
+            with the bytes that they request, including those of the benchmark. Go does not use malloc.
+            URLSession cannot be configured with the trusted certificates. AsyncHTTPClient resumes no TLS
+            session.
 
             Machine: \(Self.machine)
 
@@ -20,55 +36,72 @@ struct Report {
             """
     }
 
-    /// Adds a table with one line for each variant.
-    ///
-    /// - Parameter variants: The clients. Those over TLS are compared with libcurl, because the
-    ///   others cannot be configured with the trusted certificates.
-    ///
-    /// - Returns: The table.
-    mutating func add(_ title: String, _ variants: [String], _ samples: [[Sample]]) -> String {
-        guard variants.contains(Variant.urlSession) else { return addSecure(title, variants, samples) }
-        var table = "## \(title)\n\n"
-        table +=
-            "| client | requests/s | × URLSession | × AsyncHTTPClient "
-            + "| CPU µs/request | × URLSession | × AsyncHTTPClient | peak MiB | threads |\n"
-        table += "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        let first = variants.firstIndex(of: Variant.urlSession)
-        let second = variants.firstIndex(of: Variant.asyncHTTPClient)
-        for (index, name) in variants.enumerated() {
-            func ratio(_ base: Int?, _ value: (Sample) -> Double) -> String {
-                base.map { base in
-                    String(format: "%.2f", median(zip(samples[index], samples[base]).map { value($0) / value($1) }))
-                } ?? ""
+    /// Adds a table with one line for each client, and returns it.
+    mutating func add(_ table: Table, _ rows: [Row]) -> String {
+        let peers = Variant.peers.compactMap { name in rows.first { $0.variant.name == name } }
+        var text = "## \(table.title)\n\n| client | requests/s | CPU µs/request "
+        text += peers.map { "| × \($0.variant.shortName) " }.joined()
+        text += "| allocations | KiB allocated | peak MiB | threads |\n|"
+        text += " --- |" + String(repeating: " ---: |", count: peers.count + 6) + "\n"
+        for row in rows {
+            let (name, samples) = (row.variant.name, row.samples)
+            text += "| \(name) | \(Int(median(samples.map(\.requestsPerSecond)))) "
+            text += String(format: "| %.1f ", median(samples.map(\.cpuPerRequest)))
+            for peer in peers {
+                func ratio(_ value: (Sample) -> Double) -> Double {
+                    median(zip(samples, peer.samples).map { value($0) / value($1) })
+                }
+                let (requests, cpu) = (ratio(\.requestsPerSecond), ratio(\.cpuPerRequest))
+                ratios.append((table.group, name, peer.variant.shortName, requests, cpu))
+                text += String(format: "| %.2f; %.2f ", requests, cpu)
             }
-            let own = samples[index]
-            table += "| \(name) | \(Int(median(own.map(\.requestsPerSecond)))) "
-            table += "| \(ratio(first, \.requestsPerSecond)) | \(ratio(second, \.requestsPerSecond)) "
-            table += String(format: "| %.1f ", median(own.map(\.cpuPerRequest)))
-            table += "| \(ratio(first, \.cpuPerRequest)) | \(ratio(second, \.cpuPerRequest)) "
-            table += String(
-                format: "| %.1f | %d |\n", median(own.map(\.peakMemory)), Int(median(own.map { Double($0.threads) })))
+            text +=
+                row.allocations.map {
+                    String(format: "| %.1f | %.1f ", $0.perRequest, $0.bytesPerRequest / 1024)
+                } ?? "| | "
+            text += String(format: "| %.1f ", median(samples.map(\.peakMemory)))
+            text += "| \(Int(median(samples.map { Double($0.threads) }))) |\n"
         }
-        text += table + "\n"
-        return table
+        tables += text + "\n"
+        return text
     }
 
-    private mutating func addSecure(_ title: String, _ variants: [String], _ samples: [[Sample]]) -> String {
-        var table =
-            "## \(title)\n\n| client | requests/s | × libcurl | CPU µs/request | × libcurl | peak MiB | threads |\n"
-        table += "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        let floor = variants.firstIndex(of: Variant.libcurl).map { samples[$0] } ?? []
-        for (name, own) in zip(variants, samples) {
-            func ratio(_ value: (Sample) -> Double) -> String {
-                String(format: "%.2f", median(zip(own, floor).map { value($0) / value($1) }))
+    /// The ranges of the ratios over all tables of a group, as one table.
+    var ranges: String {
+        let peers = Variant.peers.map(Variant.shortName)
+        var text = "## Ranges of the ratios over all tables\n\n| tables | client "
+        text += peers.map { "| × \($0) " }.joined() + "|\n| --- | --- |"
+        text += String(repeating: " ---: |", count: peers.count) + "\n"
+        for group in unique(ratios.map(\.group)) {
+            let ratios = ratios.filter { $0.group == group && $0.client.contains("CurlSession") }
+            for client in unique(ratios.map(\.client)) {
+                text += "| \(group) | \(client) "
+                for peer in peers {
+                    let cells = ratios.filter { $0.client == client && $0.peer == peer }
+                    text += "| \(range(cells.map(\.requests)))\(cells.isEmpty ? "" : "; ")\(range(cells.map(\.cpu))) "
+                }
+                text += "|\n"
             }
-            table += "| \(name) | \(Int(median(own.map(\.requestsPerSecond)))) | \(ratio(\.requestsPerSecond)) "
-            table += String(format: "| %.1f ", median(own.map(\.cpuPerRequest))) + "| \(ratio(\.cpuPerRequest)) "
-            table += String(
-                format: "| %.1f | %d |\n", median(own.map(\.peakMemory)), Int(median(own.map { Double($0.threads) })))
         }
-        text += table + "\n"
-        return table
+        return text
+    }
+
+    /// Replaces the part of a file about transports. Other benchmarks follow, each after a heading
+    /// of the first level.
+    func write(to path: String) throws {
+        let former = FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        let others = former.range(of: "\n# ").map { former[$0.lowerBound...] } ?? ""
+        try (introduction + ranges + "\n" + tables.dropLast() + others).write(
+            toFile: path, atomically: true, encoding: .utf8)
+    }
+
+    private func range(_ values: [Double]) -> String {
+        guard let least = values.min(), let most = values.max() else { return "" }
+        return String(format: "%.2f–%.2f", least, most)
+    }
+
+    private func unique(_ names: [String]) -> [String] {
+        names.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 
     private func median(_ values: [Double]) -> Double {
@@ -86,6 +119,7 @@ struct Report {
             "\(ProcessInfo.processInfo.activeProcessorCount) cores", cpu, shell("uname -sr"),
             shell("swift --version 2>/dev/null | sed -n 's/.*\\(Swift version [0-9.]*\\).*/\\1/p' | head -n 1"),
             "libcurl " + shell("pkg-config --modversion libcurl"), shell("nginx -v 2>&1 | sed 's/.*: //'"),
+            shell("go version 2>/dev/null | cut -d' ' -f3"),
         ]
         return parts.filter { !$0.isEmpty }.joined(separator: ", ") + "."
     }

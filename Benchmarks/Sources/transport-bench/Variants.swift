@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import CurlFloor
 import Foundation
 import NIOCore
+import NIOSSL
 import Synchronization
 import WebServiceCore
 import WebServiceCurl
@@ -15,6 +16,10 @@ struct Variant: Sendable {
     let name: String
     /// A Boolean value that indicates whether the trusted certificates can be configured.
     var isSecure = false
+    /// A Boolean value that indicates whether the client is also measured on one processor core.
+    var isOnOneCore = false
+    /// The path of the program that takes the samples. Defaults to `nil`: this program.
+    var program: String?
     /// - Returns: The number of valid responses.
     let run: @Sendable (Load) async throws -> Int
 }
@@ -43,8 +48,26 @@ extension Variant {
     static let urlSession = "URLSession, completion handler"
     static let libcurl = "libcurl alone, in C"
     static let asyncHTTPClient = "AsyncHTTPClient 1.37.0"
+    static let goHTTP = "Go, net/http"
 
-    /// All variants. Ratios are relative to the first one.
+    /// The clients that the others are compared with.
+    static let peers = [asyncHTTPClient, goHTTP, urlSession, libcurl]
+
+    /// The name without a version and details.
+    var shortName: String { Self.shortName(name) }
+
+    static func shortName(_ name: String) -> String {
+        String(name.prefix { $0.isLetter })
+    }
+
+    /// Creates the client of `Peers/client.go`, built as the program at a path.
+    static func goHTTP(program: String) -> Variant {
+        Variant(name: goHTTP, isSecure: true, isOnOneCore: true, program: program) { _ in
+            throw WrongAnswer(description: "the samples of \(goHTTP) are taken by another program")
+        }
+    }
+
+    /// The clients of this program.
     static let all = [
         Variant(name: urlSession) { load in
             let configuration = URLSessionConfiguration.ephemeral
@@ -59,18 +82,27 @@ extension Variant {
                 }.resume()
             }
         },
-        Variant(name: asyncHTTPClient) { load in
+        Variant(name: asyncHTTPClient, isSecure: true, isOnOneCore: true) { load in
             var configuration = HTTPClient.Configuration()
             configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = max(load.inFlight, 8)
+            configuration.httpVersion = load.isHTTP2 ? .automatic : .http1Only
+            if let trusted = load.trusted {
+                var tls = TLSConfiguration.makeClientConfiguration()
+                tls.trustRoots = .file(trusted)
+                configuration.tlsConfiguration = tls
+            }
             let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
             defer { client.shutdown { _ in } }
             return try await awaiting(load) {
                 let response = try await client.execute(HTTPClientRequest(url: load.url), timeout: .seconds(30))
                 let body = try await response.body.collect(upTo: 1 << 24)
+                guard load.isHTTP2 == (response.version == .http2) else {
+                    return WrongAnswer(description: "\(response.version)")
+                }
                 return check(load, Int(response.status.code), body.readableBytes, nil)
             }
         },
-        Variant(name: libcurl, isSecure: true) { load in
+        Variant(name: libcurl, isSecure: true, isOnOneCore: true) { load in
             let answers = curl_floor(
                 load.url, Int32(load.inFlight), load.seconds, load.length, load.trusted, load.isHTTP2 ? 1 : 0)
             guard answers >= 0 else { throw WrongAnswer(description: "a response was invalid") }
@@ -93,11 +125,22 @@ extension Variant {
                     .resume()
             }
         },
-        Variant(name: "WebService over CurlSession: await data", isSecure: true) { load in
+        Variant(name: "WebService over CurlSession: await data", isSecure: true, isOnOneCore: true) { load in
             let service = try curlService(load)
             return try await awaiting(load) {
                 check(load, 200, try await service.GET(load.path).data().value.count, nil)
             }
+        },
+        Variant(name: "WebService over CurlSession: await data, on its executor", isSecure: true, isOnOneCore: true) {
+            load in
+            let session = try curlSession(load)
+            let service = WebService(baseURLString: load.base)
+            service.session = session
+            return try await Task(executorPreference: session.executor) {
+                try await awaiting(load) {
+                    check(load, 200, try await service.GET(load.path).data().value.count, nil)
+                }
+            }.value
         },
         Variant(name: "CurlSession alone: data task", isSecure: true) { load in
             let session = try curlSession(load)

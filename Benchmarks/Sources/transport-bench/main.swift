@@ -1,10 +1,14 @@
-// Measures transports over loopback against nginx: requests per second, processor time, memory and
-// threads. Every client runs in a separate process, in turn and repeatedly, so that changes in the
-// speed of the machine affect all of them equally. Ratios are computed within one repetition.
+// Measures transports over loopback against nginx: requests per second, processor time, memory,
+// threads and allocations. Every client runs in a separate process, in turn and repeatedly, so that
+// changes in the speed of the machine affect all of them equally. Ratios are computed within one
+// repetition.
 //
 //   transport-bench [--repetitions N] [--seconds S] [--only PREFIX] [--in-flight N] [--answer NAME]
-//   [--endpoint PREFIX]
-//                   [--quick] [--write FILE]
+//                   [--endpoint PREFIX] [--cores one|all] [--quick] [--write FILE]
+//                   [--go PROGRAM] [--counter LIBRARY]
+//
+// `./scripts/bench transport` builds and passes the client in Go and the library that counts
+// allocations.
 
 import Foundation
 
@@ -14,7 +18,7 @@ func option(_ name: String) -> String? {
     arguments.firstIndex(of: name).flatMap { arguments.dropFirst($0 + 1).first }
 }
 
-// The process that takes one sample.
+// The process that takes one sample, or counts the allocations of a client.
 if let name = option("--sample"), let variant = Variant.all.first(where: { $0.name == name }),
     let base = option("--base"),
     let path = option("--path")
@@ -25,8 +29,11 @@ if let name = option("--sample"), let variant = Variant.all.first(where: { $0.na
         length: Int(option("--length") ?? "") ?? 0, trusted: option("--trusted"), isHTTP2: arguments.contains("--http2")
     )
     do {
-        let sample = try await Sample.measure(variant, load)
-        FileHandle.standardOutput.write(try JSONEncoder().encode(sample))
+        let output =
+            arguments.contains("--count")
+            ? try JSONEncoder().encode(await Allocations.count(variant, load))
+            : try JSONEncoder().encode(await Sample.measure(variant, load))
+        FileHandle.standardOutput.write(output)
         exit(0)
     } catch {
         FileHandle.standardError.write(Data("\(name): \(error)\n".utf8))
@@ -36,36 +43,16 @@ if let name = option("--sample"), let variant = Variant.all.first(where: { $0.na
 
 let quick = arguments.contains("--quick")
 let repetitions = option("--repetitions").flatMap { Int($0) } ?? (quick ? 1 : 5)
-let seconds = option("--seconds").flatMap { Double($0) } ?? (quick ? 0.3 : 1)
-let variants = Variant.all.filter { variant in
-    option("--only").map {
-        variant.name.hasPrefix($0) || variant.name == Variant.urlSession || variant.name == Variant.asyncHTTPClient
-    } ?? true
+let seconds = option("--seconds").flatMap { Double($0) } ?? (quick ? 0.3 : 0.5)
+let variants = (Variant.all + (option("--go").map { [Variant.goHTTP(program: $0)] } ?? [])).filter { variant in
+    option("--only").map { variant.name.hasPrefix($0) || Variant.peers.contains(variant.name) } ?? true
 }
-let answers = Nginx.answers.filter { answer in option("--answer").map { $0 == answer.name } ?? true }
-let loads = [1, 16, 64].filter { load in option("--in-flight").map { $0 == "\(load)" } ?? true }
 
-func sample(_ variant: Variant, _ nginx: Nginx, _ endpoint: Int, _ inFlight: Int, _ length: Int) throws -> Sample {
-    let process = Process()
-    let output = Pipe()
-    process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-    if !FileManager.default.isExecutableFile(atPath: process.executableURL?.path ?? "") {
-        process.executableURL = Bundle.main.executableURL
-    }
-    process.arguments = [
-        "--sample", variant.name, "--base", nginx.base(endpoint), "--path", "/\(length)", "--in-flight", "\(inFlight)",
-        "--seconds", "\(seconds)",
-        "--length",
-        "\(length)",
-    ]
-    if Nginx.endpoints[endpoint].isSecure { process.arguments? += ["--trusted", nginx.trusted] }
-    if Nginx.endpoints[endpoint].isHTTP2 { process.arguments? += ["--http2"] }
-    process.standardOutput = output
-    try process.run()
-    let data = try output.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else { throw Nginx.Failure(description: "\(variant.name) failed") }
-    return try JSONDecoder().decode(Sample.self, from: data)
+let tables = Table.all.filter { table in
+    (option("--answer").map { $0 == table.answer.name } ?? true)
+        && (option("--in-flight").map { $0 == "\(table.inFlight)" } ?? true)
+        && (option("--cores").map { $0 == (table.isOnOneCore ? "one" : "all") } ?? true)
+        && table.endpoint.name.hasPrefix(option("--endpoint") ?? "")
 }
 
 do {
@@ -78,29 +65,20 @@ do {
         exit(130)
     }
     interrupt.resume()
+    let launcher = Launcher(nginx: nginx, seconds: seconds, counter: option("--counter"))
     var report = Report(repetitions: repetitions, seconds: seconds)
-    for (index, endpoint) in Nginx.endpoints.enumerated() where endpoint.name.hasPrefix(option("--endpoint") ?? "") {
-        let variants = variants.filter { !endpoint.isSecure || $0.isSecure }
-        // The cost of TLS does not depend on the body. Concurrent streams on a connection that
-        // closes after one response interfere with each other.
-        for answer in answers where !endpoint.isSecure || answer.name == "1 KB" {
-            for inFlight in loads
-            where !endpoint.isSecure || inFlight == 1 || inFlight == 16 && !(endpoint.isHTTP2 && endpoint.closes) {
-                var samples = variants.map { _ in [Sample]() }
-                for _ in 0..<repetitions {
-                    for (number, variant) in variants.enumerated() {
-                        samples[number].append(try sample(variant, nginx, index, inFlight, answer.length))
-                    }
-                }
-                let start = endpoint.isSecure ? endpoint.name + ", " : ""
-                print(report.add("\(start)\(answer.name), \(inFlight) in flight", variants.map(\.name), samples))
-                // A run that is ended later has written what it measured.
-                if let file = option("--write") {
-                    try report.text.write(toFile: file, atomically: true, encoding: .utf8)
-                }
-            }
+    for (number, table) in tables.enumerated() {
+        FileHandle.standardError.write(Data("Table \(number + 1) of \(tables.count): \(table.title)\n".utf8))
+        var rows = variants.filter(table.includes).map { Report.Row(variant: $0) }
+        for _ in 0..<repetitions {
+            for index in rows.indices { rows[index].samples.append(try launcher.sample(rows[index].variant, table)) }
         }
+        for index in rows.indices { rows[index].allocations = try launcher.allocations(rows[index].variant, table) }
+        print(report.add(table, rows))
+        // A run that is ended later has written what it measured.
+        if let file = option("--write") { try report.write(to: file) }
     }
+    print(report.ranges)
 } catch {
     FileHandle.standardError.write(Data("transport-bench: \(error)\n".utf8))
     exit(1)

@@ -11,7 +11,8 @@ package struct ConcurrentRequest: Sendable {
     /// - Parameter next: The stages after the interceptor that sends the request.
     package init(_ next: Next) {
         parent = next.context
-        let exchange = Exchange(stages: next.exchange.stages, context: ExchangeContext(parent.service))
+        let context = ExchangeContext(parent.service, over: parent.substitution, in: parent.root)
+        let exchange = Exchange(setup: next.exchange.setup, context: context)
         self.next = Next(exchange: exchange, interceptors: next.interceptors, position: next.position)
     }
 
@@ -25,7 +26,7 @@ package struct ConcurrentRequest: Sendable {
         let context = next.context
         context.inherit(from: parent)
         context.begin(.unencoded(request))
-        context.observe(by: next.exchange.stages.observers, request, isComposite: false)
+        context.observe(by: next.exchange.setup.observers, request, isComposite: false)
         let result = await withTaskCancellationHandler {
             await Result.catching { try await next(request) }.mapError(context.locating)
         } onCancel: {
@@ -53,13 +54,10 @@ package struct ConcurrentRequest: Sendable {
 }
 
 extension ExchangeContext {
-    /// Adopts the account, the trace and the settings of the exchange on whose behalf this one is
-    /// sent.
+    /// Adopts the trace and the settings of the exchange on whose behalf this one is sent.
     fileprivate func inherit(from other: ExchangeContext) {
-        let (id, values, trace, options) = other.state.withLock {
-            ($0.queue?.exchange.id, $0.values, $0.trace, $0.options)
-        }
-        state.withLock { ($0.parent, $0.values, $0.trace, $0.options) = (id, values, trace, options) }
+        let (id, trace, options) = other.state.withLock { ($0.queue?.exchange.id, $0.trace, $0.options) }
+        state.withLock { ($0.parent, $0.trace, $0.options) = (id, trace, options) }
     }
 
     /// Adopts the streamed body of another exchange, if there is one.
@@ -73,7 +71,7 @@ extension ExchangeContext {
             return (body, state.record.metrics.transport, state.stream)
         }
         let (delivers, replaced) = state.withLock { state in
-            let replaced = [state.stream].compactMap(\.self) + state.receivers
+            let replaced = [state.stream].compactMap(\.self) + state.receivers.all
             state.stream = receiver
             return (state.endOpenAttempt(.failure(URLError(.cancelled)), at: now), replaced)
         }

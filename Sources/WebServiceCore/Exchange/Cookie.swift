@@ -267,11 +267,11 @@ extension Cookie {
         }
 
         /// Returns the domain of a cookie with this `Domain` attribute (RFC 6265, section 5.3,
-        /// steps 4 to 6), or `nil` if this host must not set it.
+        /// steps 4 to 6), or `nil` if this host must not set it. The domain `.` belongs to no host.
         func scope(domain: String?, _ suffixes: PublicSuffixList?) -> (domain: String, isHostOnly: Bool)? {
             let domain = (domain ?? "").asciiLowercased().utf8
+            guard !domain.isEmpty else { return (host, true) }
             let name = domain.dropFirst(domain.first == UInt8(ascii: ".") ? 1 : 0)
-            guard !name.isEmpty else { return (host, true) }
             guard let known = domains.first(where: { $0.utf8.elementsEqual(name) }) else { return nil }
             return Self.hasSubdomains(known, suffixes) ? (known, false) : known == host ? (host, true) : nil
         }

@@ -136,7 +136,7 @@ extension ExchangeContext {
     func end(_ result: Result<Response, any Error>, hasSource: Bool = false) -> Bool {
         // The end of a task with a source has an instant only for observers.
         let now = hasSource && !isObserved ? 0 : clock.now
-        let ended = state.withLock { state -> (Bool, [ResponseReceiver], Permission)? in
+        let ended = state.withLock { state -> (Bool, ShortList<ResponseReceiver>, Permission)? in
             guard state.record.outcome == nil else { return nil }
             var endsAttempt = false
             if !hasSource, state.record.sent != nil {
@@ -144,12 +144,12 @@ extension ExchangeContext {
                 endsAttempt = state.endOpenAttempt(result, at: now)
             }
             state.record.outcome = ExchangeLog.Outcome(result)
-            defer { (state.receivers, state.permission) = ([], .refused) }
+            defer { (state.receivers, state.permission) = (ShortList(), .refused) }
             return (state.end(result, at: now) || endsAttempt, state.receivers, state.permission)
         }
         guard let (delivers, receivers, permission) = ended else { return false }
         if delivers { deliver() }
-        for receiver in receivers { receiver.abandon() }
+        for receiver in receivers.all { receiver.abandon() }
         if case .held(let turns) = permission { for turn in turns { turn.set(false) } }
         return true
     }

@@ -5,6 +5,15 @@ import Synchronization
 import FoundationNetworking
 #endif
 
+/// Returns the session that an exchange uses in place of that of its service.
+typealias SessionSubstitution = @Sendable (any Session) -> any Session
+
+/// Returns the substitution by a session; `nil` for the session of the service.
+func substitution(by session: (any Session)?) -> SessionSubstitution? {
+    guard let session else { return nil }
+    return { _ in session }
+}
+
 /// The state that the stages, the interceptors and the streamed body of one exchange share: its
 /// record, the permission to send, and the settings of its body.
 ///
@@ -16,7 +25,11 @@ final class ExchangeContext: Sendable {
     /// The core of the service, retained for as long as the task.
     ///
     /// Only the task of a typed request also retains the `WebService` (`TaskOwner`).
-    let service: any PipelineSource
+    let service: ServiceCore
+    /// Returns the session to use in place of that of the service; `nil` for that of the service.
+    let substitution: SessionSubstitution?
+    /// The exchange in which this one is a concurrent request; `nil` if there is none.
+    private let main: ExchangeContext?
     let state = Mutex(State())
     /// A Boolean value that indicates whether the progress has a receiver. Read without the lock,
     /// because progress is reported often and most exchanges have no receiver.
@@ -38,11 +51,11 @@ final class ExchangeContext: Sendable {
         /// The values of interceptors for this exchange, by the object that keeps them.
         var values: [ObjectIdentifier: any Sendable] = [:]
         var trace: TraceParent?
-        /// The instant of `resume()` on the system's clock; see ``SessionCancellation``.
+        /// The instant of `resume()` on the system's clock; see ``SessionClosure``.
         var start: UInt64?
         var permission = Permission.granted
         /// The receivers whose replies the exchange waits for; usually one.
-        var receivers: [ResponseReceiver] = []
+        var receivers = ShortList<ResponseReceiver>()
         var options = ResponseReceiver.Options()
         /// The receiver of the streamed body.
         weak var stream: ResponseReceiver?
@@ -59,10 +72,24 @@ final class ExchangeContext: Sendable {
         case refused
     }
 
-    init(_ service: any PipelineSource) {
+    /// - Parameters:
+    ///   - main: The exchange in which this one is a concurrent request. Defaults to `nil`.
+    ///   - substitution: Returns the session to use in place of that of the service. Defaults to
+    ///     `nil`.
+    init(_ service: ServiceCore, over substitution: SessionSubstitution? = nil, in main: ExchangeContext? = nil) {
         self.service = service
+        self.substitution = substitution
+        self.main = main
         clock = service.clock
     }
+
+    /// Returns a setup with the session that the exchange uses.
+    func substitutingSession(of setup: Setup) -> Setup {
+        substitution.map { substitute in setup.with { $0.session = substitute(setup.session) } } ?? setup
+    }
+
+    /// The exchange of the program, to which the values of interceptors and the deadline belong.
+    var root: ExchangeContext { main ?? self }
 
     // MARK: Permission to send
 
@@ -142,8 +169,8 @@ final class ExchangeContext: Sendable {
 
     /// Returns whether an error is that of a session that cancelled its requests after `resume()`.
     func isCancellation(_ error: WebServiceError) -> Bool {
-        guard let cancellation = error.underlying as? SessionCancellation, let start else { return false }
-        return start <= cancellation.instant
+        guard let instant = (error.underlying as? SessionClosure)?.cancellation, let start else { return false }
+        return start <= instant
     }
 
     /// Returns the trace of the exchange: the first one passed.
@@ -160,11 +187,23 @@ final class ExchangeContext: Sendable {
         withValue(of: id, current) { $0 }
     }
 
+    /// Returns the remaining part of a duration that began with the exchange, at least zero.
+    func timeLeft(of duration: Duration) -> Duration {
+        let now = clock.now
+        let start = root.state.withLock { $0.record.metrics.origin?.instant } ?? now
+        return max(duration - .nanoseconds(Int64(clamping: now - min(start, now))), .zero)
+    }
+
+    /// Returns the value that an object stores for the exchange; `nil` if there is none.
+    func value<Value: Sendable>(of id: ObjectIdentifier) -> Value? {
+        root.state.withLock { $0.values[id] as? Value }
+    }
+
     /// Changes the value that an object keeps for the exchange.
     func withValue<Value: Sendable, Result>(
         of id: ObjectIdentifier, _ initial: Value, _ body: (inout Value) -> Result
     ) -> Result {
-        state.withLock { state in
+        root.state.withLock { state in
             var value = state.values[id] as? Value ?? initial
             defer { state.values[id] = value }
             return body(&value)
@@ -209,37 +248,6 @@ final class ExchangeContext: Sendable {
 
     /// The progress relay; `nil` if there are no progress handlers.
     var progress: ProgressRelay? { state.withLock { $0.progress } }
-}
-
-/// The part of a service that its tasks use.
-protocol PipelineSource: AnyObject, Sendable {
-    var clock: TaskClock { get }
-    /// The origin of the base URL; `nil` without a base URL.
-    var baseOrigin: Origin? { get }
-    /// The stages for the current configuration.
-    var stages: Stages { get }
-    var errorMapper: (any ErrorMapper)? { get }
-    /// The decoder of values for which the call specifies none.
-    var decoder: any BodyDecoder { get }
-    /// The encoder of values for which the call specifies none.
-    var encoder: any BodyEncoder & Sendable { get }
-
-    /// Lists work in flight.
-    ///
-    /// - Returns: The stages for the current configuration.
-    /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
-    func begin(_ work: any InFlightWork, isRetained: Bool) throws(WebServiceError) -> Stages
-    /// Lists a stream in place of its task, unless the stream has ended.
-    func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork)
-    /// Removes work from the list.
-    func end(_ work: ObjectIdentifier)
-}
-
-/// A source that lists no work.
-extension PipelineSource {
-    func begin(_ work: any InFlightWork, isRetained: Bool) throws(WebServiceError) -> Stages { stages }
-    func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork) {}
-    func end(_ work: ObjectIdentifier) {}
 }
 
 /// A streamed body whose head was accepted.

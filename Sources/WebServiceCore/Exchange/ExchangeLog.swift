@@ -54,6 +54,7 @@ package enum ExchangeLog {
             case .success(let response):
                 head = response.head
                 bodySize = response.data.count
+                error = response.bodyFailure
                 transport = metrics ?? response.transport
             case .failure(let failure):
                 error = failure
@@ -101,7 +102,7 @@ package enum ExchangeLog {
         /// The request of the task, as it was before the interceptors.
         enum Source: Sendable {
             case encoded(EncodedRequest)
-            indirect case unencoded(Request)  // boxed to keep the record small
+            case unencoded(Request)
         }
 
         var source: Source?
@@ -136,6 +137,14 @@ package enum ExchangeLog {
             return record.events.sorted { $0.start < $1.start }
         }
 
+        /// Returns whether every attempt failed with one of the errors.
+        func allAttemptsFailed(with codes: Set<URLError.Code>) -> Bool {
+            let ended = events.compactMap(\.attempt) + [attempt].compactMap(\.self)
+            // Not every attempt of another task is among the events.
+            return ended.count == attempts
+                && ended.allSatisfy { attempt in (attempt.error as? URLError).map { codes.contains($0.code) } ?? false }
+        }
+
         /// Moves the last attempt to the events. It is stored separately until then, so that an
         /// exchange with one attempt needs no array.
         private mutating func closeAttempt() {
@@ -158,7 +167,7 @@ package enum ExchangeLog {
         mutating func end(_ result: Result<Response, any Error>, _ transport: TransportMetrics?, at now: UInt64) {
             attemptIsOpen = false
             attempt?.end(result, transport, at: now)
-            metrics.transport = attempt?.transport
+            if let attempt { metrics.$lastAttempt = attempt.$transport }
         }
 
         var timeline: Timeline {

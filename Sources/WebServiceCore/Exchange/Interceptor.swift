@@ -1,3 +1,5 @@
+package import Foundation
+
 /// A stage that wraps the sending of a request. It may change the request, respond without sending
 /// it, send it again, or inspect the response. Retry and authentication are interceptors.
 ///
@@ -14,11 +16,12 @@
 /// service.interceptors = [Stopwatch(), .retry()]
 /// ```
 /// The interceptors of the service precede those of the request; the first one of a list wraps all
-/// that follow (`Exchange.swift`). Each exchange runs its interceptors in one Swift task on the
-/// handler pool, whose threads may block (`Documentation/Concurrency.md`). The Swift task is
-/// cancelled with the exchange, which does not wait for it. An interceptor may call `next` any
-/// number of times, one call after another. Several exchanges may call the interceptor
-/// concurrently.
+/// that follow (`Exchange.swift`). An interceptor of a request that must be the only one of its
+/// kind, such as a retry policy, replaces that of the service (`InterceptorOrder.swift`). Each
+/// exchange runs its interceptors in one Swift task on the handler pool, whose threads may block
+/// (`Documentation/Concurrency.md`). The Swift task is cancelled with the exchange, which does not
+/// wait for it. An interceptor may call `next` any number of times, one call after another. Several
+/// exchanges may call the interceptor concurrently.
 ///
 /// To test an interceptor, install it in a service over a `MockSession`.
 public protocol Interceptor: Sendable {
@@ -46,6 +49,11 @@ public struct Next: Sendable {
 
     /// Passes a request to the next stage and returns its response.
     ///
+    /// If the status is not 200 to 299, an error of the body is not thrown, and the response has
+    /// the bytes that were received before it. If that response is the result of the exchange, the
+    /// exchange fails with ``WebServiceError/Code/unacceptableStatus``, whose underlying error is
+    /// that of the body. To return the response without this error, set its ``Response/data``.
+    ///
     /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
     ///   and any error of a following interceptor. If the exchange is cancelled, the error is
     ///   `URLError.cancelled` or `CancellationError`.
@@ -67,9 +75,24 @@ public struct Next: Sendable {
         context.record(kind, detail, from: start)
     }
 
-    /// Returns whether an interceptor of a type precedes this one in the list.
-    package func isPreceded<Other: Interceptor>(by type: Other.Type) -> Bool {
-        interceptors[..<max(position - 1, 0)].contains { $0 is Other }
+    /// Sends a request again.
+    ///
+    /// - Parameter isRefusal: Returns whether the cause of an error is a refusal after which the
+    ///   earlier result remains. Defaults to all refusals.
+    /// - Returns: The result; `nil` if the request was refused before it was sent.
+    package func again(
+        _ request: Request, isRefusal: (_ cause: any Error) -> Bool = { $0 is any Refusal }
+    ) async -> Result<Response, any Error>? {
+        do {
+            return .success(try await self(request))
+        } catch let error as WebServiceError
+            where error.underlying.map(isRefusal) == true && !context.isCancellation(error)
+        {
+            record(.noRetry, "the request was refused: \(error.code)")
+            return nil
+        } catch {
+            return .failure(error)
+        }
     }
 
     /// Returns whether an interceptor of a type follows this one in the list.
@@ -77,17 +100,29 @@ public struct Next: Sendable {
         interceptors[position...].contains { $0 is Other }
     }
 
-    /// Changes the value that an interceptor keeps for the exchange.
+    /// Changes the value that an interceptor stores for the exchange.
     package func withValue<Value: Sendable, Result>(
         of owner: AnyObject, _ initial: Value, _ body: (inout Value) -> Result
     ) -> Result {
         context.withValue(of: ObjectIdentifier(owner), initial, body)
     }
 
+    /// Changes the value that all interceptors of a type share for the exchange.
+    package func withValue<Value: Sendable, Result>(
+        of type: (some Interceptor).Type, _ initial: Value, _ body: (inout Value) -> Result
+    ) -> Result {
+        context.withValue(of: ObjectIdentifier(type), initial, body)
+    }
+
     /// Returns the time until the deadline of the request, at least zero.
     package func timeToDeadline(of request: Request) -> Duration {
-        let (now, start) = (clock.now, context.record.metrics.origin?.instant ?? clock.now)
-        return max(request.options.requestDeadline - .nanoseconds(Int64(clamping: now - min(start, now))), .zero)
+        context.timeLeft(of: request.options.requestDeadline)
+    }
+
+    /// Returns whether no request of the exchange has reached a server, including redirects and
+    /// earlier attempts: each one failed with one of the errors.
+    package func hasSentNothing(ifFailedWith codes: Set<URLError.Code>) -> Bool {
+        context.root.record.allAttemptsFailed(with: codes)
     }
 
     /// The origin of the base URL of the service; `nil` without a base URL.

@@ -22,9 +22,10 @@ public protocol Observer: Sendable {
     ///
     /// Called without a lock, usually on the thread on which the event occurred
     /// (`Documentation/Concurrency.md`). This can be any thread, including the main thread if a
-    /// task is resumed there, except the event loop of a session. An observer can use the service
-    /// and its tasks, for example to cancel one. A slow observer delays only the exchange of the
-    /// event. An observer must not wait for that exchange.
+    /// task is resumed there. It is the event loop of a session only for a Swift task on the
+    /// executor of that session, where a slow observer delays all requests of the loop. Otherwise,
+    /// a slow observer delays only the exchange of the event. An observer can use the service and
+    /// its tasks, for example to cancel one. An observer must not wait for that exchange.
     func observe(_ event: ExchangeEvent)
 
     /// The number of bytes of a streamed body that the observer receives

@@ -59,8 +59,10 @@ extension ResponseReceiver {
 
     /// Begins the body after its head, and its deadline if the request sets one.
     ///
+    /// - Parameter hasDeadline: Whether the deadline applies. That of a connection which now uses
+    ///   another protocol has ended.
     /// - Returns: `false` if it had already begun.
-    func beginStream(_ length: Int64?) -> Bool {
+    func beginStream(_ length: Int64?, hasDeadline: Bool) -> Bool {
         let now = clock.now
         let begins = state.withLock { state in
             guard state.stream == nil else { return false }
@@ -68,7 +70,7 @@ extension ResponseReceiver {
             state.progress.bytesToReceive = length
             return true
         }
-        if begins, let deadline = request?.options.bodyDeadline {
+        if begins, hasDeadline, let deadline = request?.options.bodyDeadline {
             let start = context?.record.metrics.origin?.instant ?? now
             let rest = deadline - .nanoseconds(Int64(clamping: now - min(start, now)))
             let alarm = clock.schedule(after: max(rest, .zero), self)
@@ -193,8 +195,6 @@ extension ResponseReceiver {
             state.stream?.isPaused = false
             state.stream?.lastRead = now
             state.stream?.lastCount = state.body.count
-            // A stream may be idle for a long time.
-            defer { state.body.releaseMemory() }
             return (.bytes(state.body.take()), isPaused ? state.task : nil)
         }
         if let end = state.stream?.end { return (.end(end), nil) }

@@ -1,7 +1,7 @@
-public import Foundation
+import Foundation
 
 #if canImport(FoundationNetworking)
-public import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// The receiver of the response to one request, and the reply that the exchange waits for.
@@ -49,9 +49,13 @@ package final class ResponseReceiver: BodyReceiver {
         private var waiter: Waiter?
         /// The task of the session, until the reply or, for a streamed body, the end of the body.
         var task: (any DataTask)?
-        fileprivate var head: ResponseHead?
+        var head: ResponseHead?
         /// The decoder of a whole body.
-        fileprivate var decoder: (any ContentDecoder)?
+        var decoder: (any ContentDecoder)?
+        /// The maximum size of a whole body in bytes.
+        var maximum: Int
+        /// The rest of a whole body that is not needed.
+        var unneeded = UnneededBody()
         /// A whole body, decoded, or the bytes buffered for the reader, as received.
         var body = BodyBuffer()
         var progress: TransferProgress
@@ -61,7 +65,7 @@ package final class ResponseReceiver: BodyReceiver {
         /// The exchange uses another response, so the end of this one is not reported.
         var isDiscarded = false
 
-        init(progress: TransferProgress) { self.progress = progress }
+        init(progress: TransferProgress, maximum: Int) { (self.progress, self.maximum) = (progress, maximum) }
 
         /// Counts bytes received at an instant. If the instant is 0, the rate is not measured.
         fileprivate mutating func add(_ count: Int, at now: UInt64) {
@@ -76,10 +80,10 @@ package final class ResponseReceiver: BodyReceiver {
             if progress.bytesReceived == 0 { progress.bytesPerSecond = now == 0 ? nil : rate.add(count, at: now) }
         }
 
-        private var isOpen: Bool { if case .open = phase { true } else { false } }
+        var isOpen: Bool { if case .open = phase { true } else { false } }
 
         /// - Returns: The waiter to resume and the task to release, both outside the lock.
-        fileprivate mutating func set(_ reply: Reply) -> (Waiter?, (any DataTask)?) {
+        mutating func set(_ reply: Reply) -> (Waiter?, (any DataTask)?) {
             guard isOpen else { return (nil, nil) }
             phase = .replied(reply)
             return (waiter.take(), stream == nil ? task.take() : nil)
@@ -109,18 +113,14 @@ package final class ResponseReceiver: BodyReceiver {
         }
     }
 
-    /// The maximum size in bytes of a body that its status excludes from streaming.
-    private static let maximumErrorBytes = 1 << 20
-
     let state: Mutex<State>
     let request: Request?
     let context: ExchangeContext?
     let options: Options
-    private let source: Response.Source
+    let source: Response.Source
     private let announcement: Announcement?
     let progress: Progress?
     private let completion: Completion?
-    private let maximum: Int
 
     /// Creates the receiver of an attempt.
     init(
@@ -135,9 +135,9 @@ package final class ResponseReceiver: BodyReceiver {
         self.options = options
         self.progress = progress
         self.completion = completion
-        let limit = options.bufferSize == nil ? .max : Self.maximumErrorBytes
-        maximum = max(0, min(limit, request?.options.bodyMaximum ?? .max))
-        state = Mutex(State(progress: TransferProgress(bytesToSend: bodyLength)))
+        let limit = options.bufferSize == nil ? .max : UnneededBody.maximumBytes
+        let maximum = max(0, min(limit, request?.options.bodyMaximum ?? .max))
+        state = Mutex(State(progress: TransferProgress(bytesToSend: bodyLength), maximum: maximum))
     }
 
     /// Creates a receiver of a whole body without an exchange.
@@ -181,7 +181,9 @@ package final class ResponseReceiver: BodyReceiver {
         }
         // Read under the lock, because the thread sanitizer does not see the order that a
         // continuation establishes.
-        return state.withLock { $0.takeReply() }
+        let (reply, unneeded) = state.withLock { ($0.takeReply(), $0.unneeded.alarm.take()) }
+        if let unneeded { context?.clock.cancel(unneeded) }
+        return reply
     }
 
     /// Ends the wait and cancels the task of the session, unless there is a reply.
@@ -196,10 +198,7 @@ package final class ResponseReceiver: BodyReceiver {
         guard let context, let limit = request?.options.attemptTimeout else { return nil }
         return context.clock.schedule(after: limit) { [self] in
             let text = "the attempt exceeded its attemptTimeout of \(limit); set a longer one, or retry the request"
-            let error = URLError(.timedOut, userInfo: [NSLocalizedDescriptionKey: text])
-            let (waiter, task) = state.withLock { $0.set(Reply(result: .failure(error))) }
-            task?.cancel()
-            waiter?.resume()
+            interrupt(URLError(.timedOut, userInfo: [NSLocalizedDescriptionKey: text]))
         }
     }
 
@@ -217,7 +216,8 @@ package final class ResponseReceiver: BodyReceiver {
         // The delegate must not delay the thread of the session.
         context.clock.async { [self] in
             switch reply.result {
-            case .success(let response): announcement.didReceive(response.data, response.urlResponse, nil)
+            case .success(let response):
+                announcement.didReceive(response.data, response.urlResponse, response.bodyFailure)
             case .failure(let error): announcement.didReceive(nil, nil, error)
             }
             set(reply)
@@ -237,17 +237,25 @@ package final class ResponseReceiver: BodyReceiver {
         // The limit applies to the decoded body, whose length is unknown.
         let length = decoder == nil ? length : nil
         if mayPause, (200..<300).contains(head.status) || head.status == 101 { return stream(head, length, decoder) }
-        let hasBody = request?.method != .HEAD
-        if let length, length > maximum, hasBody, head.status != 304 { throw tooLarge(head) }
-        state.withLock { state in
+        let hasBody = request?.method != .HEAD && head.status != 304 && length != 0
+        let isFollowed = hasBody && isFollowed(head)
+        let maximum = state.withLock { state in
             (state.head, state.decoder, state.progress.bytesToReceive) = (head, decoder, length)
-            if let length, hasBody { state.body.reserve(length) }
+            if isFollowed { state.maximum = min(state.maximum, UnneededBody.maximumBytes) }
+            if let length, hasBody, length <= state.maximum { state.body.reserve(length) }
+            return state.maximum
+        }
+        if let length, length > maximum, hasBody {
+            let error = tooLarge(maximum, head)
+            guard discardBody(after: error), length <= UnneededBody.maximumBytes else { throw error }
+        } else if isFollowed {
+            limitWait()
         }
     }
 
     /// Replies with an accepted head, which the body follows.
     private func stream(_ head: ResponseHead, _ length: Int64?, _ decoder: (any ContentDecoder)?) {
-        guard beginStream(length) else { return }
+        guard beginStream(length, hasDeadline: head.status != 101) else { return }
         var response = Response(data: Data(), head: head, source: source)
         response.stream = BodyHandle(
             self, decoder: decoder, length: length, maximum: request?.options.maximumResponseBytes)
@@ -255,15 +263,20 @@ package final class ResponseReceiver: BodyReceiver {
     }
 
     package func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand {
-        try append(bytes, isDecoded: false)
+        do { return try append(bytes, isDecoded: false) } catch {
+            guard discardBody(after: error) else { throw error }
+            return .more
+        }
     }
 
     private enum Outcome {
         case added(TransferProgress, reader: Reader?)
         case paused
         case encoded(any ContentDecoder)
-        case tooLarge(ResponseHead?)
+        case tooLarge(Int, ResponseHead?)
         case noMemory
+        case discarded
+        case failed(any Error)
         case over
     }
 
@@ -279,10 +292,12 @@ package final class ResponseReceiver: BodyReceiver {
                     return .paused
                 }
                 if state.body.isEmpty { state.body.reserve(Int64(stream.lastCount)) }
+            } else if let failure = state.unneeded.failure {
+                return state.unneeded.discard(bytes.count) ? .discarded : .failed(failure)
             } else if !isDecoded, let decoder = state.decoder {
                 return .encoded(decoder)
-            } else if bytes.count > maximum - state.body.count {
-                return .tooLarge(state.head)
+            } else if bytes.count > state.maximum - state.body.count {
+                return .tooLarge(state.maximum, state.head)
             }
             guard state.body.append(bytes) else { return .noMemory }
             state.add(bytes.count, at: now)
@@ -296,17 +311,19 @@ package final class ResponseReceiver: BodyReceiver {
         case .encoded(let decoder):
             // Outside the lock: a small body can take long to decode.
             _ = try decoder.decodeBytes(bytes, limit: .max) { _ = try append($0, isDecoded: true) }
-        case .tooLarge(let head): throw tooLarge(head)
+        case .tooLarge(let maximum, let head): throw tooLarge(maximum, head)
         case .noMemory:
             throw URLError(
                 .dataLengthExceedsMaximum,
                 userInfo: [NSLocalizedDescriptionKey: "the body does not fit into memory; stream or download it"])
+        case .discarded: break
+        case .failed(let error): throw error
         case .over: throw URLError(.cancelled)
         }
         return .more
     }
 
-    private func tooLarge(_ head: ResponseHead?) -> WebServiceError {
+    private func tooLarge(_ maximum: Int, _ head: ResponseHead?) -> WebServiceError {
         .tooLarge(maximum, request, head.map { Response(data: Data(), head: $0, source: source) })
     }
 
@@ -343,15 +360,10 @@ package final class ResponseReceiver: BodyReceiver {
             }
             if case .success = result, let decoder = state.decoder.take() { return .finish(decoder) }
             let body = state.body.take()
-            let response = result.flatMap { [head = state.head] _ -> Result<Response, any Error> in
-                guard let head else {
-                    return .failure(
-                        URLError(
-                            .badServerResponse, userInfo: [NSLocalizedDescriptionKey: "no response was received"]))
-                }
-                return .success(Response(data: body, head: head, source: source, transport: metrics))
-            }
-            let reply = Reply(result: response, metrics: metrics)
+            // The delegate is notified of the reply that the exchange has received.
+            let reply =
+                state.unneeded.reply
+                ?? Reply(result: state.response(body, result, from: source, metrics: metrics), metrics: metrics)
             guard completion == nil, announcement == nil, !options.isObserved else {
                 return .settle(reply, body: body)
             }
@@ -376,24 +388,5 @@ package final class ResponseReceiver: BodyReceiver {
             context?.reportEnd(result, byteCount: byteCount, metrics, from: start)
             endStream(result)
         }
-    }
-}
-
-extension StreamingSession {
-    /// Creates a task that receives the whole response. The completion is called on a thread of the
-    /// handler pool, where it may block.
-    public func dataTask(
-        request: any URLRequestEncodable,
-        completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
-    ) -> any DataTask {
-        let receiver = ResponseReceiver(request, source: responseSource) { result, _ in
-            Task(executorPreference: HandlerPool.shared) {
-                switch result {
-                case .success(let response): completion(response.data, response.urlResponse, nil)
-                case .failure(let error): completion(nil, nil, error)
-                }
-            }
-        }
-        return streamTask(request: request, receiver: receiver)
     }
 }

@@ -38,7 +38,7 @@ public struct ServiceTaskMetrics: Sendable {
         case fetchStart, responseEnd, responseJSONStart, responseJSONEnd, updateUIStart, updateUIEnd
     }
 
-    @Boxed private var lastAttempt: TransportMetrics?
+    @Boxed var lastAttempt: TransportMetrics?
     private var wallStart = Date.distantPast
     private var start: UInt64 = 0
     private var instants: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0)

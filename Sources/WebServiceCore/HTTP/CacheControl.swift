@@ -77,3 +77,9 @@ extension FieldScanner {
         }
     }
 }
+
+/// Whether a cache has added `If-None-Match` and `If-Modified-Since` to a request. They belong to
+/// its URL, so a redirect removes them (RFC 9110, section 15.4).
+package enum CacheConditions: RequestTagKey {
+    package static var defaultValue: Bool { false }
+}

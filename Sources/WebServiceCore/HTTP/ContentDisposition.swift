@@ -5,8 +5,9 @@ package enum ContentDisposition {
     /// Returns the file name as sent, without validation; `nil` if there is none.
     ///
     /// `filename*` takes precedence over `filename`, unless its charset is neither UTF-8 nor
-    /// ISO-8859-1 or its value is malformed (RFC 8187, section 3.2.1). If a parameter is repeated,
-    /// the first one applies.
+    /// ISO-8859-1 or its value is malformed (RFC 8187, section 3.2.1). The characters `'()*`, which
+    /// `encodeURIComponent` of JavaScript does not encode, are accepted. If a parameter is
+    /// repeated, the first one applies.
     package static func fileName(_ value: String) -> String? {
         var plain: String?
         var extended: String?
@@ -28,7 +29,7 @@ package enum ContentDisposition {
         guard parts.count == 3, let charset = parts.first, let text = parts.last else { return nil }
         let bytes = percentDecoded(text)
         let triplets = text.count(where: { $0 == UInt8(ascii: "%") })
-        guard text.allSatisfy({ ASCII.isToken($0) && $0 != UInt8(ascii: "*") && $0 != UInt8(ascii: "'") }),
+        guard text.allSatisfy({ ASCII.isToken($0) || $0 == UInt8(ascii: "(") || $0 == UInt8(ascii: ")") }),
             text.count - bytes.count == 2 * triplets
         else { return nil }
         switch String(decoding: charset, as: UTF8.self).asciiLowercased() {

@@ -4,7 +4,8 @@ import Foundation
 ///
 /// `JSONSerialization` on Linux reads integers beyond 64 bits, and numbers with more than 17
 /// digits, as decimal numbers that convert to other values. Like Foundation's parsers, this parser
-/// accepts UTF-16 and UTF-32, and a comma after the last element of an array or an object.
+/// accepts UTF-16 and UTF-32, and a comma after the last element of an array or an object. If
+/// members of an object have the same name, the first one counts, as with `JSONDecoder`.
 struct JSONParser: ~Copyable {
     private let bytes: UnsafeBufferPointer<UInt8>
     private var index = 0
@@ -121,7 +122,8 @@ struct JSONParser: ~Copyable {
             let name = try string()
             guard next() == UInt8(ascii: ":") else { throw invalid() }
             index += 1
-            values[name] = try value(levels: levels)
+            let value = try value(levels: levels)
+            if values[name] == nil { values[name] = value }
             try separate(before: UInt8(ascii: "}"))
         }
         index += 1

@@ -13,13 +13,28 @@ extension Request {
         case path(String, Parameters?, below: BaseURL?)
         indirect case invalid(WebServiceError)
 
-        /// The whole URL if it can be composed by copying, without processing any part; otherwise
-        /// `nil`.
-        var plainText: String? {
+        /// The path and its base if the URL can be composed by copying them, without processing
+        /// any part; otherwise `nil`.
+        private var plainParts: (path: String, base: BaseURL)? {
             guard case .path(let path, nil, below: let base?) = self, base.query == nil, PathJoin.isPlain(path) else {
                 return nil
             }
-            return path.utf8.first == UInt8(ascii: "/") ? base.prefix + path : base.prefix + "/" + path
+            return (path, base)
+        }
+
+        /// A Boolean value that indicates whether ``plainText`` is not `nil`.
+        var isPlain: Bool { plainParts != nil }
+
+        /// The whole URL if it can be composed by copying; otherwise `nil`.
+        var plainText: String? {
+            guard let (path, base) = plainParts else { return nil }
+            let separator = path.utf8.first == UInt8(ascii: "/") ? "" : "/"
+            var text = ""
+            text.reserveCapacity(base.prefix.utf8.count + separator.utf8.count + path.utf8.count)
+            text += base.prefix
+            text += separator
+            text += path
+            return text
         }
 
         /// Writes `https://host:port/path?query`, with every byte valid according to RFC 3986.

@@ -12,9 +12,11 @@ import FoundationNetworking
 /// | 303 | every method except HEAD becomes GET |
 /// | 307, 308 | unchanged |
 ///
-/// When a method becomes GET, the body and the header fields that describe it are removed. A
-/// response with another status, without a `Location`, or with a `Location` that is not a usable
-/// URL is delivered unchanged.
+/// When a method becomes GET, the body and the header fields that describe it are removed. The
+/// conditions that a cache has added belong to the first URL and are removed as well. A response
+/// with another status, without a `Location`, with several different ones, or with a `Location`
+/// that is not a usable URL is delivered unchanged. Foundation joins repeated fields, so over its
+/// sessions, a redirect whose `Location` contains a comma and a space is also delivered.
 ///
 /// A redirect fails with ``WebServiceError/Code/redirectRefused`` if
 /// - its target has a scheme other than http and https, user information, or a host that ends in a
@@ -52,6 +54,9 @@ public struct RedirectPolicy: Sendable, Hashable {
     ///
     /// If `false`, the redirect is delivered as the response.
     public var followsRedirects: Bool
+    /// A Boolean value that indicates whether a redirect that changes the method or the origin is
+    /// delivered as the response.
+    package var keepsMethodAndOrigin = false
 
     /// Creates a policy. The default arguments are those of ``follow``.
     public init(
@@ -94,14 +99,13 @@ extension RedirectPolicy {
     /// - Parameters:
     ///   - request: The request, as sent, that received the response.
     ///   - url: The absolute URL of that request.
-    ///   - locations: The values of `Location`; one value may contain several joined by a comma and
-    ///     a space.
+    ///   - locations: The values of `Location`.
     ///   - followed: The number of redirects already followed.
     package func decision(
         for request: Request, at url: String, status: Int, locations: [String], followed: Int
     ) -> Decision {
-        guard followsRedirects, [301, 302, 303, 307, 308].contains(status), locations.count == 1,
-            let location = locations.first,
+        guard followsRedirects, [301, 302, 303, 307, 308].contains(status), let location = locations.first,
+            locations.allSatisfy({ $0.utf8.elementsEqual(location.utf8) }),
             let here = Origin(url), let reference = Self.usable(location),
             let target = URLReference.resolve(reference, against: url)
         else { return .deliver }
@@ -116,7 +120,8 @@ extension RedirectPolicy {
             return refuse(request, "the redirect leads to a host that \(BaseURL.ambiguousNumber)")
         }
         guard let text = Self.encoded(target), let there = Origin(text) else { return .deliver }
-
+        let becomesGET = status == 303 ? request.method != .HEAD : status < 303 && request.method == .POST
+        if keepsMethodAndOrigin, here != there || becomesGET && request.method != .GET { return .deliver }
         guard followed < maximum else {
             return .fail(
                 WebServiceError(
@@ -128,7 +133,6 @@ extension RedirectPolicy {
         if here.scheme == "https", there.scheme == "http", !allowsDowngrade {
             return refuse(request, "the redirect leads from https to http; set allowsDowngrade to follow it")
         }
-        let becomesGET = status == 303 ? request.method != .HEAD : status < 303 && request.method == .POST
         if !becomesGET, request.template?.httpBodyStream != nil {
             return refuse(
                 request, "the body is an httpBodyStream, which cannot be sent a second time; use a Request.Body")
@@ -154,16 +158,13 @@ extension RedirectPolicy {
     }
 
     /// Returns the value without surrounding whitespace, or `nil` if it is too long or contains
-    /// control characters, invalid UTF-8, or several joined values. Other characters that are
-    /// illegal in a URL are percent-encoded later.
+    /// control characters or invalid UTF-8. Other characters that are illegal in a URL are
+    /// percent-encoded later.
     private static func usable(_ location: String) -> String? {
         guard location.utf8.count <= Request.maximumHeaderValueLength else { return nil }
         let text = String(Substring(ASCII.trimmed(location.utf8)))
         let isClean = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F && $0 != "\u{FFFD}" }
-        let isJoined = zip(text.utf8, text.utf8.dropFirst()).contains {
-            $0 == UInt8(ascii: ",") && $1 == UInt8(ascii: " ")
-        }
-        return isClean && !isJoined ? text : nil
+        return isClean ? text : nil
     }
 
     /// Returns the target as the URL of a request: a valid host, only legal bytes, no fragment.
@@ -214,12 +215,15 @@ extension Request {
         }
         if becomesGET || !parametersBelongInBody { next.parameters = nil }
         if crossesOrigins { next.options[TraceParent.self] = nil }
+        let hasCacheConditions = options[CacheConditions.self]
+        if hasCacheConditions { next.options[CacheConditions.self] = false }
         var survivors = Self.unboundFields
         if downloadsPart { survivors += ["range", "if-range"] }
         if uploadsPart { survivors += Self.uploadFields }
         if !becomesGET, hasBody { survivors += ["content-type", "content-encoding"] }
         next.headers = headers.filtered { field in
             let name = field.name.asciiLowercased()
+            if hasCacheConditions, ["if-none-match", "if-modified-since"].contains(name) { return false }
             if crossesOrigins { return survivors.contains(name) }
             return !becomesGET || !(name.hasPrefix("content-") || name == "digest" || name == "last-modified")
         }

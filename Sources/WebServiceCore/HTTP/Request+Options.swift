@@ -80,8 +80,9 @@ extension Request {
         ///
         /// The library's clock measures it from `resume()` to the last byte, including retries and
         /// redirects, regardless of the transport. When the deadline passes, the task fails with
-        /// ``WebServiceError/Code/deadline``. Defaults to `nil`: 10 minutes, and none for the
-        /// bodies of downloads and streams.
+        /// ``WebServiceError/Code/deadline``. For a WebSocket connection, it ends with the
+        /// handshake. Defaults to `nil`: 10 minutes, and none for the bodies of downloads and
+        /// streams.
         public var deadline: Duration?
 
         /// The maximum size of the response body in bytes, after decompression.
@@ -113,7 +114,8 @@ extension Request {
         /// `URLError.resourceUnavailable`, and all other policies send the request.
         public var cachePolicy: URLRequest.CachePolicy = .useProtocolCachePolicy
 
-        /// The interceptors of this request. Those of the service precede them.
+        /// The interceptors of this request. Those of the service precede them, except that a retry
+        /// policy of the request replaces that of the service; see ``Interceptor``.
         public var interceptors: [any Interceptor] = []
 
         /// A mapper that converts unacceptable responses to this request into custom errors.

@@ -23,89 +23,183 @@ public import FoundationNetworking
 /// whichever was set last is used. The `Content-Type` is the header field if it is set, otherwise
 /// the media type of the body.
 public struct Request: Sendable {
+    /// The properties, which copies of the request share until one of them changes.
+    ///
+    /// @unchecked: ``Request/properties`` changes the object only while it has one reference.
+    private final class Storage: @unchecked Sendable {
+        @exclusivity(unchecked) var properties: Properties
+
+        init(_ properties: Properties) { self.properties = properties }
+    }
+
+    /// The stored properties. See the properties of ``Request`` with the same names.
+    private struct Properties: Sendable {
+        var method: Method
+        var headers = Headers()
+        var queryParameters: Parameters?
+        var queryParameterEncoder: QueryParameterEncoder?
+        var parameters: Parameters?
+        /// A Boolean value that indicates whether `parameters` were set after `content`.
+        var parametersAreLast = false
+        var parameterEncoding = ParameterEncoding.percent
+        var parameterStrategy = ParameterStrategy()
+        var formParametersAllowedCharacters: CharacterSet?
+        var options = Options()
+        var credentialFields: Set<Headers.Name> = []
+        var downloadsPart = false
+        var uploadsPart = false
+        var signature: Signature?
+        var boundFields: [BoundFields] = []
+        var location: Location
+        var content = Body.none
+        var template: URLRequest?
+    }
+
+    private var storage: Storage
+
+    private var properties: Properties {
+        get { storage.properties }
+        _modify {
+            if !isKnownUniquelyReferenced(&storage) { storage = Storage(storage.properties) }
+            yield &storage.properties
+        }
+    }
+
     /// The method.
-    public var method: Method
+    public var method: Method {
+        get { storage.properties.method }
+        _modify { yield &properties.method }
+    }
 
     /// The header fields.
     ///
     /// Fields that frame the request (`Content-Length`, `Transfer-Encoding`, `Host`, `Connection`
     /// …) are reserved for the transport and rejected.
-    public var headers = Headers()
+    public var headers: Headers {
+        get { storage.properties.headers }
+        _modify { yield &properties.headers }
+    }
 
     /// The parameters that are added to the query of the URL.
     ///
     /// A query that the URL already has is preserved.
-    public var queryParameters: Parameters?
+    public var queryParameters: Parameters? {
+        get { storage.properties.queryParameters }
+        _modify { yield &properties.queryParameters }
+    }
 
     /// A custom encoder that adds the query parameters to the URL.
     ///
     /// Defaults to `nil`, which means `name=value&…`.
-    public var queryParameterEncoder: QueryParameterEncoder?
+    public var queryParameterEncoder: QueryParameterEncoder? {
+        get { storage.properties.queryParameterEncoder }
+        _modify { yield &properties.queryParameterEncoder }
+    }
 
     /// The parameters whose location and format depend on the method and ``parameterEncoding``.
     public var parameters: Parameters? {
-        didSet {
-            parametersAreLast = true
-            if parametersBelongInBody { template?.httpBody = nil }  // clears a stream as well
+        get { storage.properties.parameters }
+        _modify {
+            defer {
+                properties.parametersAreLast = true
+                if parametersBelongInBody { template?.httpBody = nil }  // clears a stream as well
+            }
+            yield &properties.parameters
         }
     }
-
-    /// A Boolean value that indicates whether ``parameters`` were set after ``content``.
-    private var parametersAreLast = false
 
     /// The location and format of ``parameters``. Defaults to `percent`.
     ///
     /// With `json`, a body of bytes without a media type is sent as `application/json` as well.
-    public var parameterEncoding: ParameterEncoding = .percent
+    public var parameterEncoding: ParameterEncoding {
+        get { storage.properties.parameterEncoding }
+        _modify { yield &properties.parameterEncoding }
+    }
 
     /// The strategy that converts values to strings in a query or a form.
-    public var parameterStrategy = ParameterStrategy()
+    public var parameterStrategy: ParameterStrategy {
+        get { storage.properties.parameterStrategy }
+        _modify { yield &properties.parameterStrategy }
+    }
 
     /// The characters that a form leaves unescaped, in names and values.
     ///
     /// Defaults to `nil`, which means those of the standard (WHATWG URL, section 5.2). `& = + %`
     /// and everything outside ASCII are always escaped; otherwise, the form could not be decoded.
-    public var formParametersAllowedCharacters: CharacterSet?
+    public var formParametersAllowedCharacters: CharacterSet? {
+        get { storage.properties.formParametersAllowedCharacters }
+        _modify { yield &properties.formParametersAllowedCharacters }
+    }
 
     /// The options for sending the request: timeouts, limits, policies, interceptors.
-    public var options = Options()
+    public var options: Options {
+        get { storage.properties.options }
+        _modify { yield &properties.options }
+    }
 
     /// The header fields in which an ``Authentication`` has found or set a credential.
-    package var credentialFields: Set<Headers.Name> = []
+    package var credentialFields: Set<Headers.Name> {
+        get { storage.properties.credentialFields }
+        _modify { yield &properties.credentialFields }
+    }
 
     /// A Boolean value that indicates whether a download set `Range` and `If-Range`. A redirect to
     /// another origin retains them.
-    package var downloadsPart = false
+    package var downloadsPart: Bool {
+        get { storage.properties.downloadsPart }
+        _modify { yield &properties.downloadsPart }
+    }
 
     /// A Boolean value that indicates whether the request belongs to an upload that continues from
     /// the server's offset. It is not retried unchanged, and a redirect to another origin retains
     /// its fields.
-    package var uploadsPart = false
+    package var uploadsPart: Bool {
+        get { storage.properties.uploadsPart }
+        _modify { yield &properties.uploadsPart }
+    }
 
     /// The credential that replaces a placeholder in ``headers``.
-    var signature: Signature?
+    var signature: Signature? {
+        get { storage.properties.signature }
+        _modify { yield &properties.signature }
+    }
 
     /// The fields of ``headers`` that may be sent to certain origins only. They are removed when
     /// the URL changes to another origin.
-    var boundFields: [BoundFields] = []
+    var boundFields: [BoundFields] {
+        get { storage.properties.boundFields }
+        _modify { yield &properties.boundFields }
+    }
 
     var location: Location {
-        didSet { removeForeignFields() }
+        get { storage.properties.location }
+        _modify {
+            defer { removeForeignFields() }
+            yield &properties.location
+        }
     }
+
     /// The body. Defaults to ``Body/none``.
     ///
     /// If ``parameters`` also belong in the body, whichever was set last is used.
-    public var content: Body = .none {
-        didSet {
-            parametersAreLast = false
-            template?.httpBody = nil  // clears a stream as well: Foundation stores both in one place
+    public var content: Body {
+        get { storage.properties.content }
+        _modify {
+            defer {
+                properties.parametersAreLast = false
+                template?.httpBody = nil  // clears a stream as well: Foundation stores both in one place
+            }
+            yield &properties.content
         }
     }
 
     /// The `URLRequest` with properties beyond those above, such as a body stream.
     ///
     /// Setting ``content`` removes its body.
-    package var template: URLRequest?
+    package var template: URLRequest? {
+        get { storage.properties.template }
+        _modify { yield &properties.template }
+    }
 
     /// Creates a request for an absolute http or https URL.
     ///
@@ -118,13 +212,11 @@ public struct Request: Sendable {
     ///
     /// A request for any other URL fails when it is encoded.
     public init(_ method: Method = .GET, url: String) {
-        self.method = method
-        location = .absolute(url)
+        self.init(method, location: .absolute(url))
     }
 
     init(_ method: Method, location: Location) {
-        self.method = method
-        self.location = location
+        storage = Storage(Properties(method: method, location: location))
     }
 
     /// Creates a request that is equivalent to a `URLRequest`.
@@ -137,12 +229,7 @@ public struct Request: Sendable {
         if urlRequest.timeoutInterval != 60 { options.timeout = Duration.clamping(seconds: urlRequest.timeoutInterval) }
         template = urlRequest
         if let data = urlRequest.httpBody { body = data }
-        if let stream = urlRequest.httpBodyStream as? BodyStream { setContent(stream.body) }
-    }
-
-    /// Sets the body and applies its property observer, which initializers do not call.
-    private mutating func setContent(_ body: Body) {
-        content = body
+        if let stream = urlRequest.httpBodyStream as? BodyStream { content = stream.body }
     }
 
     /// Creates a request from any value that can be sent.
@@ -216,7 +303,8 @@ extension Request {
 
     /// A Boolean value that indicates whether ``parameters`` are the body.
     package var parametersBelongInBody: Bool {
-        parameters?.isEmpty == false && !encodesParametersInURL && (parametersAreLast || content.isNone)
+        parameters?.isEmpty == false && !encodesParametersInURL
+            && (storage.properties.parametersAreLast || content.isNone)
     }
 
     /// A Boolean value that indicates whether the body comes from a provider.

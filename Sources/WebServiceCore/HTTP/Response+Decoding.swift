@@ -47,7 +47,7 @@ extension Response {
         guard let encoding = Charset.encoding(named: charset ?? "utf-8") else {
             throw error(.decoding, "the charset of the response is not supported; read 'data' instead of text()")
         }
-        guard let text = String(data: data, encoding: encoding) else {
+        guard let text = Charset.text(data, encoding) else {
             let name = charset == nil ? "UTF-8" : "the charset of its Content-Type"
             throw error(.decoding, "the response body is not text in \(name); read 'data' instead of text()")
         }

@@ -22,6 +22,7 @@ public struct Response: Sendable {
         var redirects: [URL] = []
         var transport: TransportMetrics?
         var age: Duration?
+        var bodyFailure: (any Error)?
     }
 
     private final class Storage: Sendable {
@@ -38,7 +39,15 @@ public struct Response: Sendable {
     /// The body; empty if there is none.
     public var data: Data {
         get { storage.fields.body ?? Data() }
-        set { fields.body = newValue }
+        set { (fields.body, fields.bodyFailure) = (newValue, nil) }
+    }
+
+    /// The error that ended the body, of which ``data`` is the part before it; `nil` if the body is
+    /// complete. Only a response with a status other than 200 to 299 has one, and only up to the
+    /// end of the interceptors.
+    package var bodyFailure: (any Error)? {
+        get { storage.fields.bodyFailure }
+        set { fields.bodyFailure = newValue }
     }
 
     /// The body; `nil` if a custom session completed without one.
@@ -72,6 +81,9 @@ public struct Response: Sendable {
         response.stream = nil
         return response
     }
+
+    /// The head of the response, with its source.
+    package var withoutBody: Response { Response(body: nil, head: head, source: source) }
 
     /// The source of the response.
     public var source: Source {

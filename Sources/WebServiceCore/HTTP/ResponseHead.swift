@@ -110,6 +110,16 @@ public final class ResponseHead: Sendable {
         Headers.joined(values(for: name))
     }
 
+    /// The values of `Location`, including those that Foundation has joined.
+    ///
+    /// A value with a comma and a space that is not joined, which is rare, cannot be distinguished
+    /// from two values over Foundation.
+    package var locations: [String] {
+        let values = values(for: .location)
+        guard joinsFields, let joined = values.first?.utf8 else { return values }
+        return Array(joined).split(separator: Array(", ".utf8)).map { String(decoding: $0, as: UTF8.self) }
+    }
+
     /// The head as a Foundation object, created once, with repeated fields joined.
     ///
     /// `nil` if Foundation cannot create it.

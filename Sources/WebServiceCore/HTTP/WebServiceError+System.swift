@@ -31,8 +31,8 @@ extension JoinableThread {
     ///
     /// - Throws: ``WebServiceError`` with the given code.
     package init(
-        orThrow code: WebServiceError.Code, _ body: @escaping @Sendable () -> Void
+        orThrow code: WebServiceError.Code, stackSize: Int = 1 << 20, _ body: @escaping @Sendable () -> Void
     ) throws(WebServiceError) {
-        do throws(SystemFailure) { try self.init(body) } catch { throw error.error(code) }
+        do throws(SystemFailure) { try self.init(stackSize: stackSize, body) } catch { throw error.error(code) }
     }
 }

@@ -30,6 +30,10 @@ public struct WebServiceError: Error, Sendable {
     /// The error that caused this one; `nil` if this is the first cause.
     public var underlying: (any Error)?
 
+    /// The duration after which an interceptor will send a request again; `nil` if it does not
+    /// specify one.
+    package var trialDelay: Duration?
+
     /// Creates an error. All arguments but the code and the message default to `nil`.
     ///
     /// If `body` is `nil`, ``body`` is that of the response.
@@ -73,7 +77,9 @@ public struct WebServiceError: Error, Sendable {
         public static let decoding = Code("decoding")
         /// A response without a body, although the handler requires one.
         public static let emptyResponse = Code("emptyResponse")
-        /// A status that a typed task does not accept. ``WebServiceError/body`` is available.
+        /// A status that a typed task does not accept, or a status other than 200 to 299 of a
+        /// response whose body is incomplete. ``WebServiceError/body`` is the part that was
+        /// received, and ``WebServiceError/underlying`` the error of the body.
         public static let unacceptableStatus = Code("unacceptableStatus")
         /// A media type that a typed task does not accept. ``WebServiceError/body`` is available.
         public static let unexpectedContentType = Code("unexpectedContentType")
@@ -155,7 +161,18 @@ extension String {
     }
 }
 
+extension WebServiceError.Code {
+    /// The codes of requests that interceptors of `WebServiceResilience` do not send, because the
+    /// server fails or is overloaded.
+    package static let refusals = Set(
+        ["circuitOpen", "concurrencyLimitExceeded", "rateLimitExceeded"].map(WebServiceError.Code.init))
+}
+
 extension WebServiceError {
+    /// The response whose body is incomplete (``Exchange/response(to:)-(Request)``); `nil` for any
+    /// other error.
+    package var incompleteResponse: Response? { code == .unacceptableStatus && underlying != nil ? response : nil }
+
     /// Returns the error for a body that is longer than a limit in bytes.
     package static func tooLarge(
         _ maximum: Int, _ request: Request? = nil, _ response: Response? = nil,
@@ -165,6 +182,6 @@ extension WebServiceError {
             .responseTooLarge,
             "the response body is longer than \(maximum) bytes; increase \(limit) or read a stream",
             request: request,
-            response: response.map { Response(body: nil, head: $0.head, source: $0.source) })
+            response: response?.withoutBody)
     }
 }

@@ -152,7 +152,7 @@ public final class Authentication: Interceptor {
         guard let replacement else { return response }
         guard request.canSendBody else { throw WebServiceError.bodyNotReplayable(request, after: .success(response)) }
         next.record(.retry, "with a newer credential")
-        return try await next(request.with(replacement, for: origins))
+        return try await next.again(withCredentials: request.with(replacement, for: origins))?.get() ?? response
     }
 
     /// Calls a closure whose requests bypass this authentication: they have no credentials and
@@ -290,10 +290,11 @@ extension Interceptor where Self == Authentication {
 
     /// Returns an authentication with a user name and a password, in UTF-8 (RFC 7617).
     ///
-    /// - Throws: ``WebServiceError/Code/encoding`` for a user name with a colon, and for control
-    ///   characters in either.
-    public static func basic(user: String, password: String) throws -> Authentication {
-        Authentication(TokenSource(try .basic(user: user, password: password)))
+    /// - Returns: The interceptor. With a colon in the user name, or control characters in either,
+    ///   the requests that it authenticates fail with ``WebServiceError/Code/encoding``.
+    public static func basic(user: String, password: String) -> Authentication {
+        let credential = Result { try Credential.basic(user: user, password: password) }
+        return Authentication(TokenSource { try credential.get() })
     }
 }
 

@@ -17,11 +17,11 @@ extension Next {
     }
 
     /// Returns the cookies that the cookie jar of the service adds to a request.
-    package func cookies(for url: URL) -> String? { exchange.stages.cookieJar?.header(for: url, clock) }
+    package func cookies(for url: URL) -> String? { exchange.setup.cookieJar?.header(for: url, clock) }
 
     /// Returns whether the session may add credentials to a request.
     package func sessionAddsCredentials(to url: URL) -> Bool {
-        exchange.stages.session.session.addsCredentials(to: url)
+        exchange.setup.session.addsCredentials(to: url)
     }
 
     /// Returns whether an account is the one for which the exchange was begun.
@@ -55,12 +55,14 @@ extension Next {
     ) {
         guard var request = context.record.request else { return completion() }
         change(&request)
-        let service = context.service
+        request.options.scopeDeadline = nil  // the scope of the caller
+        let (service, substitution) = (context.service, context.substitution)
         Task(executorPreference: service.clock.executor) { [request, id = context.id] in
-            let child = ChildExchange(service, request, parent: id, isListed: true)
+            let task = SessionTask(service, request, over: substitution)
+            task.context.setParent(id)
             // The credentials that the request already carries belong to this account.
-            _ = child.context.account(ObjectIdentifier(owner), .background(account.map { Array($0.utf8) }))
-            _ = await child.result()
+            _ = task.context.account(ObjectIdentifier(owner), .background(account.map { Array($0.utf8) }))
+            _ = await DeadlineScope.$current.withValue(nil) { await task.outcome() }
             completion()
         }
     }

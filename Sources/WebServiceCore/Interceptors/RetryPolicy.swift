@@ -15,9 +15,15 @@ import FoundationNetworking
 /// ``maximumDelay``. A `Retry-After` from the server (seconds or a date, RFC 9110, section 10.2.3)
 /// takes precedence. Every decision is recorded in the task's ``Timeline``.
 ///
-/// If ``maximumAttempts`` is reached, a pause does not fit into ``budget``, or ``retryBudget`` is
-/// exhausted, the last response or error is the result. ``SessionTask/maximumAttempts`` limits the
-/// retries, redirects and refreshes of one exchange together.
+/// If ``maximumAttempts`` is reached, a pause does not fit into ``budget`` or ends after the
+/// deadline, ``retryBudget`` is exhausted, or the session was closed during the pause, the last
+/// response or error is the result. ``SessionTask/maximumAttempts`` limits the retries, redirects
+/// and refreshes of one exchange together.
+///
+/// An `Authentication` before the policy does not add to the number of attempts: if it sends the
+/// request again after a 401, the policy continues to count. Two policies in one list would
+/// multiply their attempts, so requests fail with ``WebServiceError/Code/interceptorOrder``. The
+/// policy of a request replaces that of the service.
 ///
 /// These values bound the duration of a call:
 ///
@@ -125,18 +131,22 @@ public struct RetryPolicy: Interceptor {
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let clock = next.context.service.clock
         let pauseClock = timekeeper.map(TaskClock.init) ?? clock
-        let start = clock.now
-        retryBudget?.recordRequest()
-        var attempt = 1
-        while true {
-            let result: Result<Response, any Error>
-            do { result = .success(try await next(request)) } catch { result = .failure(error) }
-            guard let reason = reason(toRetry: result) else { return try result.get() }
-            let spent = Duration.nanoseconds(Int64(clamping: clock.now - start))
+        let earlier: Attempts? = next.context.value(of: Attempts.owner)
+        var attempts = Attempts(start: clock.now)
+        if let earlier, earlier.isContinued {
+            attempts = next.count(earlier.following)
+        } else {
+            retryBudget?.recordRequest()
+        }
+        var result: Result<Response, any Error>
+        do { result = .success(try await next(request)) } catch { result = .failure(error) }
+        while let reason = reason(toRetry: result) {
+            let spent = Duration.nanoseconds(Int64(clamping: clock.now - attempts.start))
             let retryAfter = (try? result.get())?.header(.retryAfter)  // an error has no header fields
             let requested = retryAfter.flatMap { RetryAfter($0, now: pauseClock.date) }
-            // A pause up to the deadline would replace the result with the error of the deadline.
-            let limit = Limit(min(budget, request.options.requestDeadline), request, result, attempts: maximumAttempts)
+            let limit = Limit(budget, request, result, attempts: maximumAttempts)
+                .ending(in: next.timeToDeadline(of: request), request.options.requestDeadline, after: spent)
+            let attempt = attempts.number
             switch decide(request, attempt: attempt, spent: spent, limit: limit, requested: requested, clock) {
             case .stop(let why):
                 next.record(.noRetry, "\(reason), \(why)")
@@ -148,13 +158,39 @@ public struct RetryPolicy: Interceptor {
                 next.record(.retry, "\(reason), \(why)")
                 try await next.context.pause(for: pause, by: pauseClock)
             }
-            attempt += 1
+            attempts = next.count(attempts.following)
+            guard let repeated = await next.again(request) else { break }
+            result = repeated
+        }
+        return try result.get()
+    }
+
+    /// The attempts of an exchange after its first retry.
+    fileprivate struct Attempts: Sendable {
+        static let owner = ObjectIdentifier(RetryPolicy.self)
+
+        /// The number of the last attempt.
+        private(set) var number = 1
+        /// The instant of the first attempt.
+        let start: UInt64
+        /// A Boolean value that indicates whether the next request is a further attempt, although
+        /// an interceptor before the policy sends it.
+        var isContinued = false
+
+        init(start: UInt64) { self.start = start }
+
+        var following: Attempts {
+            var attempts = self
+            (attempts.number, attempts.isContinued) = (number + 1, false)
+            return attempts
         }
     }
 
     /// The duration from the start within which a retry has to start.
     private struct Limit {
         var duration: Duration
+        /// The deadline of the request, if it is the limit.
+        private var deadline: Duration?
         /// The duration that a retry needs if it also times out.
         var reserve = Duration.zero
 
@@ -168,6 +204,17 @@ public struct RetryPolicy: Interceptor {
             self.duration = min(duration, .clamping(seconds: timeout.inSeconds * Double(max(attempts, 1))))
             reserve = timeout
         }
+
+        /// Returns the limit, or a deadline that is earlier: a pause up to the deadline would
+        /// replace the result with its error.
+        func ending(in rest: Duration, _ deadline: Duration, after spent: Duration) -> Limit {
+            guard spent + rest < duration else { return self }
+            var limit = self
+            (limit.duration, limit.deadline) = (spent + rest, deadline)
+            return limit
+        }
+
+        var name: String { deadline.map { "deadline of \($0)" } ?? "limit of \(duration)" }
     }
 
     private func reason(toRetry result: Result<Response, any Error>) -> String? {
@@ -202,12 +249,11 @@ public struct RetryPolicy: Interceptor {
         if !request.canSendBody { return .fail("the body can be read only once") }
         let pause = requested?.delay ?? jittered(attempt, clock)
         if spent + pause >= limit.duration {
-            return .stop("the limit of \(limit.duration) leaves no time for a pause of \(pause)")
+            return .stop("the \(limit.name) leaves no time for a pause of \(pause)")
         }
         if spent + pause + limit.reserve > limit.duration {
             return .stop(
-                "the limit of \(limit.duration) leaves no time for a pause of \(pause) and a timeout of "
-                    + "\(limit.reserve)")
+                "the \(limit.name) leaves no time for a pause of \(pause) and a timeout of \(limit.reserve)")
         }
         if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is exhausted") }
         return .wait(pause, requested.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)")
@@ -225,13 +271,38 @@ public struct RetryPolicy: Interceptor {
     }
 }
 
+extension Next {
+    fileprivate func count(_ attempts: RetryPolicy.Attempts) -> RetryPolicy.Attempts {
+        context.withValue(of: RetryPolicy.Attempts.owner, attempts) { $0 = attempts }
+        return attempts
+    }
+
+    /// Sends a request again with other credentials. A retry policy that follows continues to count
+    /// its attempts.
+    ///
+    /// A limiter's refusal is the result, because the earlier status 401 would hide it.
+    ///
+    /// - Returns: The result; `nil` if the session was closed before the request was sent.
+    func again(withCredentials request: Request) async -> Result<Response, any Error>? {
+        context.withValue(of: RetryPolicy.Attempts.owner, RetryPolicy.Attempts?.none) { $0?.isContinued = true }
+        return await again(request) { $0 is SessionClosure }
+    }
+}
+
+extension RetryPolicy: PlacedInterceptor {
+    package static var place: InterceptorPlace { .retry }
+}
+
 extension RetryPolicy: ContinuationPolicy {
     func pauseToContinue(
         _ request: Request, after error: any Error, attempt: Int, spent: Duration, in context: ExchangeContext
     ) -> Duration? {
         let status = (error as? WebServiceError)?.transientStatus.flatMap { statuses.contains($0) ? $0 : nil }
         guard let reason = status.map({ "status \($0)" }) ?? reason(toRetry: .failure(error)) else { return nil }
-        let limit = Limit(budget, request, .failure(error), attempts: maximumAttempts)
+        var limit = Limit(budget, request, .failure(error), attempts: maximumAttempts)
+        if let deadline = request.options.bodyDeadline {
+            limit = limit.ending(in: context.timeLeft(of: deadline), deadline, after: spent)
+        }
         switch decide(request, attempt: attempt, spent: spent, limit: limit, requested: nil, context.clock) {
         case .stop(let why), .fail(let why):
             context.record(.noRetry, "\(reason), \(why)")

@@ -66,6 +66,12 @@ extension Descriptor {
         }
     }
 
+    /// Locks the file until the descriptor is closed, after waiting until no other descriptor holds
+    /// a lock. A file system without locks is not an error.
+    package borrowing func lockAfterOthers() throws(SystemFailure) {
+        if try lock() == .heldByAnother { try system("flock") { flock(number, LOCK_EX) } }
+    }
+
     /// Releases the lock before the descriptor is closed.
     package borrowing func unlock() {
         flock(number, LOCK_UN)

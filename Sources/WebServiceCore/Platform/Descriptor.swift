@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 #if canImport(Darwin)
 import Darwin
@@ -73,7 +73,7 @@ package struct Descriptor: ~Copyable, Sendable {
         }
     }
 
-    borrowing func setModified(_ date: Date) throws(SystemFailure) {
+    package borrowing func setModified(_ date: Date) throws(SystemFailure) {
         let seconds = date.timeIntervalSince1970.rounded(.down)
         guard let whole = Int(exactly: seconds) else { return }
         let time = timespec(tv_sec: whole, tv_nsec: Int((date.timeIntervalSince1970 - seconds) * 1e9))

@@ -47,7 +47,7 @@ package struct FileStatus: Sendable, Equatable {
 package struct Folder: ~Copyable, Sendable {
     package let descriptor: Descriptor
 
-    private init(descriptor: consuming Descriptor) {
+    init(descriptor: consuming Descriptor) {
         self.descriptor = descriptor
     }
 
@@ -95,13 +95,14 @@ package struct Folder: ~Copyable, Sendable {
     }
 
     /// Returns the names of all entries, in no particular order.
-    borrowing func names() throws(SystemFailure) -> [String] {
+    package borrowing func names() throws(SystemFailure) -> [String] {
         var names: [String] = []
         try forEachName { name throws(SystemFailure) in names.append(name) }
         return names
     }
 
-    /// Calls a closure with the name of each entry, in no particular order.
+    /// Calls a closure with the name of each entry, in no particular order. `.` and `..` are
+    /// omitted.
     package borrowing func forEachName(
         _ body: (_ name: String) throws(SystemFailure) -> Void
     ) throws(SystemFailure) {
@@ -119,7 +120,8 @@ package struct Folder: ~Copyable, Sendable {
                 guard number == 0 else { throw SystemFailure(call: "readdir", number: number) }
                 return
             }
-            try body(String(cString: (UnsafeRawPointer(entry) + offset).assumingMemoryBound(to: CChar.self)))
+            let name = String(cString: (UnsafeRawPointer(entry) + offset).assumingMemoryBound(to: CChar.self))
+            if name != ".", name != ".." { try body(name) }
         }
     }
 

@@ -13,10 +13,13 @@ import Glibc
 package struct JoinableThread: @unchecked Sendable {  // it contains only an identifier that any thread may use
     private let identifier: pthread_t
 
-    /// Starts a thread with a stack of 1 MiB.
+    /// Starts a thread.
     ///
+    /// - Parameter stackSize: The size of the stack in bytes. Defaults to 1 MiB.
     /// - Throws: ``SystemFailure`` if the system cannot create a thread; `body` is then not called.
-    package init(_ body: @escaping @Sendable () -> Void) throws(SystemFailure) {
+    package init(
+        stackSize: Int = 1 << 20, _ body: @escaping @Sendable () -> Void
+    ) throws(SystemFailure) {
         let start = Unmanaged.passRetained(Start(body))
         #if canImport(Darwin)
         var thread: pthread_t?
@@ -26,7 +29,7 @@ package struct JoinableThread: @unchecked Sendable {  // it contains only an ide
         let status = withUnsafeTemporaryAllocation(of: pthread_attr_t.self, capacity: 1) { attributes in
             guard let attributes = attributes.baseAddress, pthread_attr_init(attributes) == 0 else { return ENOMEM }
             defer { pthread_attr_destroy(attributes) }
-            pthread_attr_setstacksize(attributes, 1 << 20)
+            pthread_attr_setstacksize(attributes, stackSize)
             return pthread_create(&thread, attributes, Start.run, start.toOpaque())
         }
         guard status == 0, let started = thread as pthread_t? else {

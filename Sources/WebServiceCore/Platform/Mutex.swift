@@ -44,12 +44,21 @@ package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         count.pointee += 1
         return try body(&value.pointee)
     }
+
+    package borrowing func withLockIfAvailable<Result: ~Copyable, Failure: Error>(
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result? {
+        guard pthread_mutex_trylock(lock) == 0 else { return nil }
+        defer { pthread_mutex_unlock(lock) }
+        count.pointee += 1
+        return try body(&value.pointee)
+    }
 }
 
 #else
 
-/// The lock of all modules: a wrapper of `Synchronization.Mutex`, so that builds for the thread
-/// sanitizer can replace it.
+/// The lock of all modules except `WebServiceCurl`: a wrapper of `Synchronization.Mutex`, so that
+/// builds for the thread sanitizer can replace it.
 package struct Mutex<Value: ~Copyable>: ~Copyable, Sendable {
     private let base: Synchronization.Mutex<Value>
 

@@ -17,7 +17,13 @@ package struct ThreadFlag: Sendable {
     }
 
     package var isSet: Bool {
-        get { pthread_getspecific(key) != nil }
-        nonmutating set { pthread_setspecific(key, newValue ? UnsafeRawPointer(bitPattern: 1) : nil) }
+        get { pointer != nil }
+        nonmutating set { pointer = newValue ? UnsafeRawPointer(bitPattern: 1) : nil }
+    }
+
+    /// The pointer stored for the calling thread; `nil` if the flag is not set.
+    package var pointer: UnsafeRawPointer? {
+        get { UnsafeRawPointer(pthread_getspecific(key)) }
+        nonmutating set { pthread_setspecific(key, newValue) }
     }
 }

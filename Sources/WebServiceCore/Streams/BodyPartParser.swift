@@ -3,8 +3,9 @@ import Foundation
 /// A parser that splits a multipart body into its parts (RFC 2046, section 5.1).
 ///
 /// For `multipart/mixed`, `byteranges` and `form-data`, a body without the close delimiter is an
-/// error; for `x-mixed-replace`, its end completes the last part. The preamble and the epilogue are
-/// ignored, and so is `Content-Length`. A nested multipart body is data.
+/// error; for `x-mixed-replace`, its end completes the last part, without a line break there, which
+/// belongs to the missing delimiter. The preamble and the epilogue are ignored, and so is
+/// `Content-Length`. A nested multipart body is data.
 ///
 /// Tolerated deviations: LF instead of CRLF, a `boundary` parameter that includes the two dashes of
 /// the delimiter, and a body without the first delimiter whose first line is a `Content-` field.
@@ -83,7 +84,7 @@ struct BodyPartParser: BodyParser {
             case .data:
                 let delimiter = nextDelimiter()
                 let isLast = delimiter == nil && isFinished && endsWithoutDelimiter
-                let size = isLast ? bytes.count - 1 : dataSize(upTo: delimiter?.index ?? search.searched)
+                let size = isLast ? lastDataSize : dataSize(upTo: delimiter?.index ?? search.searched)
                 guard size <= maximumPartSize else {
                     throw .tooLarge("a part", maximum: maximumPartSize, option: "maximumSize")
                 }
@@ -160,6 +161,13 @@ struct BodyPartParser: BodyParser {
             let data = bytes.prefix(end).dropFirst()
             return data.last == .carriageReturn ? data.count - 1 : data.count
         }
+    }
+
+    /// The number of bytes of data before the end of the body, excluding a line break there.
+    private var lastDataSize: Int {
+        let end = bytes.count - 1
+        let endsLine = end > 0 && bytes.withBytes { $0.last == .lineFeed }
+        return endsLine ? dataSize(upTo: end) : end
     }
 
     /// Returns `nil` if the body has not ended or may end here, and throws an error otherwise.

@@ -6,7 +6,8 @@ import FoundationNetworking
 
 /// The iteration over an event stream, including its reconnections.
 struct EventConnection: ElementSource {
-    private let service: any PipelineSource
+    private let service: ServiceCore
+    private let substitution: SessionSubstitution?
     private let request: Request
     private let reconnection: ServerSentEvent.Reconnection
     private let terminator: (@Sendable (ServerSentEvent) -> Bool)?
@@ -33,7 +34,7 @@ struct EventConnection: ElementSource {
         _ task: SessionTask, _ reconnection: ServerSentEvent.Reconnection, _ status: EventStreamStatus,
         maximumSize: Int, until terminator: (@Sendable (ServerSentEvent) -> Bool)?
     ) {
-        service = task.service
+        (service, substitution) = (task.service, task.context.substitution)
         request = task.request
         first = task
         wait = ReconnectionWait(task.service, task.request) { status.end() }
@@ -130,7 +131,7 @@ struct EventConnection: ElementSource {
         if reconnection.delays != nil, !request.content.isReplayable {
             throw WebServiceError.bodyNotReplayable(request)
         }
-        let task = first.take() ?? SessionTask(service, request)
+        let task = first.take() ?? SessionTask(service, request, over: substitution)
         if let start { task.context.start = start }
         defer { start = task.context.start }
         task.configure { request in

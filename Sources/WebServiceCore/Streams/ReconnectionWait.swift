@@ -8,12 +8,12 @@ package final class ReconnectionWait: InFlightWork {
         var end: Once<Bool>?
     }
 
-    private let service: any PipelineSource
+    private let service: ServiceCore
     private let request: Request
     private let didEnd: @Sendable () -> Void
     private let state = Mutex(State())
 
-    init(_ service: any PipelineSource, _ request: Request, didEnd: @escaping @Sendable () -> Void) {
+    init(_ service: ServiceCore, _ request: Request, didEnd: @escaping @Sendable () -> Void) {
         self.service = service
         self.request = request
         self.didEnd = didEnd

@@ -17,7 +17,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
     private enum Content {
         case stream(BodyHandle)
-        case data(Data, isConsumed: OnceFlag)
+        case data(Data, (any Error)?, isConsumed: OnceFlag)
     }
 
     private let content: Content
@@ -28,7 +28,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         if let handle = response.stream as? BodyHandle {
             content = .stream(handle)
         } else {
-            content = .data(response.data, isConsumed: OnceFlag())
+            content = .data(response.data, response.bodyFailure, isConsumed: OnceFlag())
         }
     }
 
@@ -42,7 +42,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     public var expectedLength: Int64? {
         switch content {
         case .stream(let handle): handle.length
-        case .data(let data, _): Int64(data.count)
+        case .data(let data, let failure, _): failure == nil ? Int64(data.count) : nil
         }
     }
 
@@ -53,7 +53,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     public var trailers: Headers? {
         switch content {
         case .stream(let handle): handle.receiver.trailers
-        case .data(_, let flag): flag.isSet ? [:] : nil
+        case .data(_, _, let flag): flag.isSet ? [:] : nil
         }
     }
 
@@ -82,7 +82,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     public func makeAsyncIterator() -> AsyncIterator {
         switch content {
         case .stream(let handle): AsyncIterator(handle.isConsumed.set() ? .stream(Iteration(handle)) : .consumed)
-        case .data(let data, let flag): AsyncIterator(flag.set() ? .data(data) : .consumed)
+        case .data(let data, let failure, let flag): AsyncIterator(flag.set() ? .data(data, failure) : .consumed)
         }
     }
 
@@ -99,7 +99,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
         fileprivate enum Source {
             case stream(Iteration)
-            case data(Data)
+            case data(Data, (any Error)?)
             case consumed
             case over
         }
@@ -130,9 +130,14 @@ public struct ResponseBody: AsyncSequence, Sendable {
                 source = .over
                 throw WebServiceError(
                     .streamConsumed, "the body has already been iterated over; send the request again to read it again")
-            case .data(let data):
+            case .data(let data, let failure):
+                guard data.isEmpty else {
+                    source = .data(Data(), failure)
+                    return data
+                }
                 source = .over
-                return data.isEmpty ? nil : data
+                if let failure { throw failure }
+                return nil
             case .stream(let iteration):
                 do {
                     if let bytes = try await next(iteration.handle) { return bytes }

@@ -17,6 +17,7 @@ public struct StreamedResponse: Sendable {
         body = ResponseBody(response)
         var head = response
         head.stream = nil
+        head.bodyFailure = nil
         if response.isStreamed { head.data = Data() }
         self.response = head
     }
@@ -33,7 +34,8 @@ extension SessionTask {
     ///
     /// Interceptors, redirects and error mappers apply only until the head is accepted: an error
     /// while the body is read is not retried. A response whose status is not 200 to 299 is received
-    /// completely, up to 1 MiB, and the task fails like any other typed task.
+    /// completely, up to 1 MiB, and the task fails like any other typed task, even if the body is
+    /// incomplete.
     ///
     /// The timeout (``Request/Options/timeout``) does not run while the transport is paused. The
     /// deadline and ``Request/Options/maximumResponseBytes`` apply to the body only if they are set

@@ -1,12 +1,11 @@
 import Foundation
 
-/// A buffer for the bytes of a body. Large bodies are transferred to the caller without a copy.
-///
-/// Small bodies are copied, and the buffer retains its memory for the next one.
+/// A buffer for the bytes of a body. The body takes over its memory without a copy.
 ///
 /// @unchecked: its memory belongs to this value alone.
 struct BodyBuffer: ~Copyable, @unchecked Sendable {
-    private static let kept = BodyMemory.capacity(for: 1)
+    /// The initial capacity for a body of unknown length, in bytes.
+    private static let firstCapacity = 2 << 10
 
     private var bytes: UnsafeMutableRawPointer?
     private var capacity = 0
@@ -28,7 +27,7 @@ struct BodyBuffer: ~Copyable, @unchecked Sendable {
     ///
     /// - Returns: `false` if the memory cannot be allocated.
     mutating func append(_ new: UnsafeRawBufferPointer) -> Bool {
-        if count + new.count > capacity { grow(to: max(count + new.count, capacity &* 2)) }
+        if count + new.count > capacity { grow(to: max(count + new.count, capacity &* 2, Self.firstCapacity)) }
         guard let bytes, count + new.count <= capacity, let start = new.baseAddress else { return new.isEmpty }
         (bytes + count).copyMemory(from: start, byteCount: new.count)
         count += new.count
@@ -37,12 +36,9 @@ struct BodyBuffer: ~Copyable, @unchecked Sendable {
 
     /// Returns the body and empties the buffer.
     mutating func take() -> Data {
-        defer { count = 0 }
         guard let bytes, count > 0 else { return Data() }
-        if capacity <= Self.kept { return Data(bytes: bytes, count: count) }
-        self.bytes = nil
-        defer { capacity = 0 }
-        if capacity == BodyMemory.capacity(for: count), capacity != count {
+        defer { (self.bytes, capacity, count) = (nil, 0, 0) }
+        if BodyMemory.isPooled(capacity), capacity == BodyMemory.capacity(for: count) {
             return Data(
                 bytesNoCopy: bytes, count: count,
                 deallocator: .custom { BodyMemory.shared.give($0, BodyMemory.capacity(for: $1)) })
@@ -51,35 +47,24 @@ struct BodyBuffer: ~Copyable, @unchecked Sendable {
         return Data(bytesNoCopy: fitting, count: count, deallocator: .free)
     }
 
-    /// Discards the body.
+    /// Discards the body and releases its memory.
     mutating func clear() {
-        count = 0
-        guard let bytes, capacity > Self.kept else { return }
-        BodyMemory.shared.give(bytes, capacity)
-        self.bytes = nil
-        capacity = 0
-    }
-
-    /// Returns the memory of an empty buffer to the pool.
-    mutating func releaseMemory() {
-        guard isEmpty, let bytes else { return }
-        BodyMemory.shared.give(bytes, capacity)
-        self.bytes = nil
-        capacity = 0
+        if let bytes { BodyMemory.shared.give(bytes, capacity) }
+        (bytes, capacity, count) = (nil, 0, 0)
     }
 
     private mutating func grow(to wanted: Int) {
         let wanted = BodyMemory.capacity(for: wanted)
         guard wanted > capacity else { return }
-        if let bytes, capacity > Self.kept {
-            guard let larger = realloc(bytes, wanted) else { return }
-            self.bytes = larger
-        } else {
+        if BodyMemory.isPooled(wanted), !BodyMemory.isPooled(capacity) {
             guard let larger = BodyMemory.shared.take(wanted) else { return }
             if let bytes {
                 larger.copyMemory(from: bytes, byteCount: count)
                 BodyMemory.shared.give(bytes, capacity)
             }
+            bytes = larger
+        } else {
+            guard let larger = realloc(bytes, wanted) else { return }
             bytes = larger
         }
         capacity = wanted
@@ -88,9 +73,9 @@ struct BodyBuffer: ~Copyable, @unchecked Sendable {
 
 /// A pool of memory for bodies.
 ///
-/// Without reuse, the system provides new pages for each body, which costs more than filling them.
-/// Sizes up to 1 MiB are multiples of 16 KiB to limit unused memory. The pool retains at most 16
-/// MiB.
+/// For each large body, the system would provide new pages, which costs more than filling them. It
+/// reuses smaller blocks itself. The pool therefore manages sizes of more than 16 KiB, up to 1 MiB.
+/// They are multiples of 16 KiB to limit unused memory. The pool retains at most 16 MiB.
 final class BodyMemory: Sendable {
     static let shared = BodyMemory()
 
@@ -108,12 +93,11 @@ final class BodyMemory: Sendable {
 
     /// Returns the size of the memory for a body of the given length.
     static func capacity(for length: Int) -> Int {
-        length > largest ? length : max(1, (length + unit - 1) / unit) * unit
+        length > largest || length <= unit ? length : (length + unit - 1) / unit * unit
     }
 
-    /// Returns whether the pool manages memory of this size. The system reuses smaller blocks
-    /// itself.
-    private static func isPooled(_ capacity: Int) -> Bool { capacity > unit && capacity <= largest }
+    /// Returns whether the pool manages memory of this size.
+    static func isPooled(_ capacity: Int) -> Bool { capacity > unit && capacity <= largest }
 
     /// Returns memory of a size that ``capacity(for:)`` returned; `nil` if none is available.
     func take(_ capacity: Int) -> UnsafeMutableRawPointer? {

@@ -18,4 +18,10 @@
         get { box?.value }
         set { box = newValue.map(Box.init) }
     }
+
+    /// The wrapper itself. Assigning it to another property shares the stored value.
+    package var projectedValue: Boxed {
+        get { self }
+        set { self = newValue }
+    }
 }

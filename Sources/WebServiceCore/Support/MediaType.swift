@@ -39,28 +39,6 @@ package enum MediaType {
     }
 }
 
-/// The supported charsets of bodies.
-package enum Charset {
-    package static func encoding(named name: String) -> String.Encoding? {
-        switch name.asciiLowercased() {
-        case "utf-8", "utf8": .utf8
-        case "us-ascii", "ascii": .ascii
-        case "iso-8859-1", "latin1", "iso_8859-1": .isoLatin1
-        case "iso-8859-2", "latin2": .isoLatin2
-        case "windows-1250": .windowsCP1250
-        case "windows-1251": .windowsCP1251
-        case "windows-1252", "cp1252": .windowsCP1252
-        case "utf-16": .utf16
-        case "utf-16le": .utf16LittleEndian
-        case "utf-16be": .utf16BigEndian
-        case "utf-32": .utf32
-        case "shift_jis", "sjis": .shiftJIS
-        case "euc-jp": .japaneseEUC
-        default: nil
-        }
-    }
-}
-
 /// The media types that the library sets.
 public enum ContentType {
     /// `application/json` (RFC 8259).

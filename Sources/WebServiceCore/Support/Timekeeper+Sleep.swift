@@ -26,7 +26,7 @@ extension TaskClock {
     /// - Returns: The value, or `nil` if the limit was exceeded.
     /// - Throws: The error of the operation, or `CancellationError` as soon as the Swift task is
     ///   cancelled.
-    func value<Value: Sendable>(
+    package func value<Value: Sendable>(
         within limit: Duration, of operation: @escaping @Sendable () async throws -> Value
     ) async throws -> Value? {
         try Task.checkCancellation()

@@ -36,9 +36,16 @@ extension Timekeeper {
     package var clock: any Clock<Duration> { SuspendingClock() }
 }
 
+/// An object that is notified at a scheduled instant.
+package protocol AlarmTarget: AnyObject, Sendable {
+    /// Notifies the target. This method is called once, on any thread, unless the alarm is
+    /// cancelled first.
+    func ring()
+}
+
 /// An alarm that was scheduled with a ``Timekeeper``.
 package struct Alarm: Sendable {
-    fileprivate let token: AlarmQueue.Token
+    fileprivate let token: PriorityQueue<any AlarmTarget>.Token
     /// The index among the groups of ``SystemAlarms``.
     fileprivate var group = 0
 }
@@ -47,7 +54,8 @@ package struct Alarm: Sendable {
 /// their lock.
 package final class AlarmTimer: Sendable {
     private struct State {
-        var queue = AlarmQueue()
+        /// The alarms by their instants.
+        var queue = PriorityQueue<any AlarmTarget>()
         /// The instant to which the timer is set.
         var setting: UInt64?
 
@@ -55,7 +63,7 @@ package final class AlarmTimer: Sendable {
         ///
         /// A superfluous early event is harmless.
         mutating func change() -> UInt64? {
-            guard let earliest = queue.earliest, setting.map({ earliest < $0 }) ?? true else { return nil }
+            guard let earliest = queue.lowest, setting.map({ earliest < $0 }) ?? true else { return nil }
             setting = earliest
             return earliest
         }
@@ -73,7 +81,7 @@ package final class AlarmTimer: Sendable {
 
     package func add(at instant: UInt64, _ target: any AlarmTarget) -> Alarm {
         state.withLock { state in
-            let alarm = Alarm(token: state.queue.add(at: instant, target))
+            let alarm = Alarm(token: state.queue.add(target, at: instant))
             if let instant = state.change() { setTimer(instant) }
             return alarm
         }
@@ -88,7 +96,7 @@ package final class AlarmTimer: Sendable {
     package func fire(at now: UInt64) {
         let due = state.withLock { state in
             state.setting = nil
-            return state.queue.takeDue(at: now)
+            return state.queue.takeAll(upTo: now)
         }
         for target in due { target.ring() }
         state.withLock { state in
@@ -99,7 +107,7 @@ package final class AlarmTimer: Sendable {
     package var count: Int { state.withLock { $0.queue.count } }
 
     /// The instant of the next alarm; `nil` if there is none.
-    package var earliest: UInt64? { state.withLock { $0.queue.earliest } }
+    package var earliest: UInt64? { state.withLock { $0.queue.lowest } }
 }
 
 /// The clock of the package: the system clock unless a test injects another one.

@@ -22,6 +22,7 @@ enum Handler: Sendable {
     case updateErrorUI(@MainActor @Sendable (any Error) -> Void)
     /// Steps of typed tasks. They receive the result on both tracks and do not change the chain.
     /// The error they return is reported to the delegate.
+    case ownStep(any OwnStep)
     case step(@Sendable (StepInput) -> (any Error)?, isOwn: Bool)
     case asyncStep(@Sendable (StepInput) async -> (any Error)?)
     /// Continues a Swift task that waits until all earlier handlers have run.
@@ -41,7 +42,7 @@ enum Handler: Sendable {
     /// A Boolean value that indicates whether the step runs no custom closure.
     var isOwnStep: Bool {
         switch self {
-        case .step(_, isOwn: true), .wake: true
+        case .ownStep, .step(_, isOwn: true), .wake: true
         default: false
         }
     }
@@ -56,7 +57,7 @@ enum Handler: Sendable {
         case .responseError: "responseError"
         case .updateUI: "updateUI"
         case .updateErrorUI: "updateErrorUI"
-        case .step, .asyncStep, .mainStep, .wake: "typed step"
+        case .ownStep, .step, .asyncStep, .mainStep, .wake: "typed step"
         }
     }
 
@@ -96,7 +97,7 @@ enum Track: Sendable {
         case .response, .observeResponse, .responseJSON, .observeJSON, .updateUI: !isFailure
         case .transform, .observeValue: if case .success = self { true } else { false }
         case .recover, .responseError, .updateErrorUI: isFailure
-        case .step, .asyncStep, .mainStep, .wake: true
+        case .ownStep, .step, .asyncStep, .mainStep, .wake: true
         }
     }
 
@@ -135,12 +136,12 @@ struct HandlerChain: Sendable {
         case validate
         case run(Handler)
         /// All handlers added so far have run.
-        case collectMetrics([MetricsHandler], isFirst: Bool, spent: [Handler])
+        case collectMetrics([MetricsHandler], isFirst: Bool, spent: ShortList<Handler>)
         /// No step. Outside the lock, the caller releases the handlers that have run.
-        case rest(isDrained: Bool, spent: [Handler])
+        case rest(isDrained: Bool, spent: ShortList<Handler>)
     }
 
-    private var handlers: [Handler] = []
+    private var handlers = ShortList<Handler>()
     private var position = 0
     private var metricsHandlers: [MetricsHandler] = []
     /// The track while no thread runs handlers.
@@ -148,6 +149,8 @@ struct HandlerChain: Sendable {
     private var preludes: [any Prelude] = []
     private var needsValidation = false
     private var hasCollectedMetrics = false
+    /// The error with which the delegate has rejected the result; `nil` if there is none.
+    var rejection: (any Error)?
     private(set) var isOpen = false
     private(set) var isRunning = false
     /// The parsed JSON, shared by all handlers that use it.
@@ -159,7 +162,6 @@ struct HandlerChain: Sendable {
     }
 
     mutating func add(_ handler: Handler) {
-        if handlers.isEmpty { handlers.reserveCapacity(4) }
         handlers.append(handler)
     }
 
@@ -184,6 +186,12 @@ struct HandlerChain: Sendable {
     /// closures.
     var holdsOnlyOwnSteps: Bool {
         handlers.allSatisfy(\.isOwnStep)
+    }
+
+    /// A Boolean value that indicates whether a step without a custom closure is next, before the
+    /// delegate or values that precede the result.
+    var beginsWithOwnSteps: Bool {
+        !needsValidation && preludes.isEmpty && position < handlers.count && holdsOnlyOwnSteps
     }
 
     /// Claims the right to run handlers.
@@ -221,7 +229,7 @@ struct HandlerChain: Sendable {
             if track.admits(handler) { return .run(handler) }
         }
         let spent = handlers
-        handlers = []
+        handlers = ShortList()
         position = 0
         if !hasCollectedMetrics || !metricsHandlers.isEmpty {
             defer {

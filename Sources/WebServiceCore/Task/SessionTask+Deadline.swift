@@ -4,6 +4,7 @@ import Foundation
 extension SessionTask {
     /// Sets the duration after which the task fails with ``WebServiceError/Code/deadline``.
     func scheduleDeadline(_ deadline: Duration) {
+        guard hasDeadline else { return }
         hold(context.clock.schedule(after: deadline, self))
     }
 
@@ -44,5 +45,19 @@ extension SessionTask: AlarmTarget {
     /// ``ResponseReceiver/ring()`` ends the body instead.
     package func ring() {
         complete(.failure(WebServiceError.deadline(of: request)), isInterrupted: true)
+    }
+}
+
+extension WebServiceError {
+    /// Returns the error of an exchange that exceeded its deadline.
+    static func deadline(of request: Request) -> WebServiceError {
+        deadline(request.options.requestDeadline, of: request)
+    }
+
+    static func deadline(_ duration: Duration, of request: Request? = nil) -> WebServiceError {
+        WebServiceError(
+            .deadline,
+            "the exchange exceeded its deadline of \(duration); set a longer one if the server needs more time",
+            request: request)
     }
 }

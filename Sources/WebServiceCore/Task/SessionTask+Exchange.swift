@@ -9,19 +9,9 @@ extension SessionTask {
     /// Starts the work that provides the result. Custom code runs on the handler pool; all other
     /// work starts on the calling thread and continues on the pool after its first wait.
     func start(_ start: TaskState.Start) {
-        do throws(WebServiceError) {
-            let start = try enterScope(start)
-            if let source = start.source {
-                context.begin()
-                if isListed { _ = try service.begin(self, isRetained: true) }
-                source(self, start)
-                // Another thread may have cancelled the task before the service listed it.
-                if isListed, result != nil { service.end(workID) }
-            } else {
-                send(start.request, over: try makeExchange(for: start.request))
-            }
-        } catch {
-            complete(.failure(error))
+        guard let (request, exchange) = begin(start), !startsOnPool(request, exchange) else { return }
+        HandlerPool.startImmediately(on: context.clock.executor) { [self] in
+            await run(request, over: exchange, isAwaited: false)
         }
     }
 
@@ -30,50 +20,71 @@ extension SessionTask {
     ///
     /// - Returns: Whether all handlers have run.
     func startInPlace(_ start: TaskState.Start) async -> Bool {
-        guard start.source == nil else {
-            self.start(start)
-            return false
-        }
-        let request: Request
-        let exchange: Exchange
+        guard let (request, exchange) = begin(start), !startsOnPool(request, exchange) else { return false }
+        return await run(request, over: exchange, isAwaited: true)
+    }
+
+    /// Begins the work.
+    ///
+    /// - Returns: The request and the exchange that sends it; `nil` if a source provides the
+    ///   result, or the task has failed.
+    private func begin(_ start: TaskState.Start) -> (Request, Exchange)? {
         do throws(WebServiceError) {
-            request = try enterScope(start).request
-            exchange = try makeExchange(for: request)
+            let start = try enterScope(start)
+            guard let source = start.source else {
+                let exchange = try Exchange(beginning: start.request, in: context, of: isListed ? self : nil)
+                observe(exchange.setup.delegateReference)
+                scheduleDeadline(start.request.options.requestDeadline)  // a delegate may block
+                return (start.request, exchange)
+            }
+            context.begin()
+            if isListed { try service.begin(self, isRetained: true) }
+            source(self, start)
+            // Another thread may have cancelled the task before the service listed it.
+            if isListed, result != nil { service.end(workID) }
         } catch {
             complete(.failure(error))
-            return false
         }
-        guard !exchange.stages.runsCustomCode(for: request) else {
-            send(request, over: exchange)
-            return false
-        }
-        scheduleDeadline(request.options.requestDeadline)
-        let result = await Result.catching { try await exchange.response(to: request) }
-        return settle(result)?.runsHandlers == true ? await runHandlers(isAwaiting: true) : false
+        return nil
     }
 
-    private func makeExchange(for request: Request) throws(WebServiceError) -> Exchange {
-        let exchange = try Exchange(beginning: request, in: context, of: isListed ? self : nil)
-        observe(exchange.stages.delegateReference)
-        return exchange
-    }
-
-    private func send(_ request: Request, over exchange: Exchange) {
-        scheduleDeadline(request.options.requestDeadline)  // a delegate may block
-        let run: @Sendable () async -> Void = { [self] in
-            let result = await Result.catching { try await exchange.response(to: request) }
-            guard settle(result)?.runsHandlers == true else { return }
-            // A session may complete synchronously, within `resume()`.
-            if HandlerPool.isCurrent { await runHandlers() } else { scheduleHandlers() }
-        }
-        guard exchange.stages.runsCustomCode(for: request) else {
-            HandlerPool.startImmediately(on: context.clock.executor, run)
-            return
-        }
-        // Custom code does not run on the calling thread, and is cancelled if it is still running
-        // at the end. Without custom code, the end of the context ends the exchange.
+    /// Starts the exchange on the handler pool if it runs custom code.
+    ///
+    /// Custom code does not run on the calling thread, and is cancelled if it is still running at
+    /// the end. Without custom code, the end of the context ends the exchange.
+    ///
+    /// - Returns: Whether the exchange was started there.
+    private func startsOnPool(_ request: Request, _ exchange: Exchange) -> Bool {
+        guard exchange.setup.runsCustomCode(for: request) else { return false }
         context.begin(.unencoded(request))
-        attach(Task(executorPreference: context.clock.executor, operation: run))
+        attach(
+            Task(executorPreference: context.clock.executor) {
+                await self.run(request, over: exchange, isAwaited: false)
+            })
+        return true
+    }
+
+    /// Runs the exchange, completes the task and runs its handlers.
+    ///
+    /// - Returns: Whether all handlers have run.
+    @discardableResult
+    private func run(_ request: Request, over exchange: Exchange, isAwaited: Bool) async -> Bool {
+        let result = await Result.catching { try await exchange.response(to: request) }.mapError(context.locating)
+        // Steps without custom code can begin in the same lock. Observers, which are told of the
+        // end first, may suspend the task.
+        let beginsAtOnce = isAwaited && exchange.setup.observers.isEmpty
+        let (action, steps, hasNoHandlers) = shared.withLock { state in
+            let action = state.complete(result)
+            let begins = beginsAtOnce && action?.runsHandlers == true && state.chain.beginsWithOwnSteps
+            return (action, begins ? HandlerStart(&state, context) : nil, action != nil && state.chain.isDrained)
+        }
+        if let action { end(action, result) }
+        if let steps { return await runHandlers(from: steps, isAwaiting: true) }
+        guard action?.runsHandlers == true else { return hasNoHandlers }
+        // A session may complete synchronously, within `resume()`.
+        if isAwaited || HandlerPool.isCurrent { return await runHandlers(isAwaiting: isAwaited) }
+        scheduleHandlers()
+        return false
     }
 
     /// Sets the delegate for the handlers of the task.
@@ -108,28 +119,18 @@ extension SessionTask {
     /// the result.
     var isCancelRequested: Bool { shared.withLock { $0.isCancelRequested } }
 
-    /// Completes the task. Only the first result counts.
+    /// Completes the task, unless there is a result, and ends everything that belongs to the
+    /// exchange.
     ///
     /// - Parameter isInterrupted: Whether to cancel the work in progress.
     /// - Returns: Whether this is the first result.
     @discardableResult
     func complete(_ result: Result<Response, any Error>, isInterrupted: Bool = false) -> Bool {
-        guard let action = settle(result, isInterrupted: isInterrupted) else { return false }
+        let result = result.mapError(context.locating)
+        guard let action = shared.withLock({ $0.complete(result, isInterrupted: isInterrupted) }) else { return false }
+        end(action, result)
         if action.runsHandlers { scheduleHandlers() }
         return true
-    }
-
-    /// Sets the result, unless there is one, and ends everything that belongs to the exchange.
-    ///
-    /// - Returns: The action, whose handlers the caller must run; `nil` if there already is a
-    ///   result.
-    private func settle(
-        _ result: Result<Response, any Error>, isInterrupted: Bool = false
-    ) -> TaskState.CompleteAction? {
-        let result = result.mapError(context.locating)
-        let action = shared.withLock { $0.complete(result, isInterrupted: isInterrupted) }
-        if let action { end(action, result) }
-        return action
     }
 
     func end(_ action: TaskState.CompleteAction, _ result: Result<Response, any Error>) {

@@ -52,15 +52,31 @@ extension SessionTask {
     /// - Returns: Whether all handlers have run.
     @discardableResult
     func runHandlers(isAwaiting: Bool = false) async -> Bool {
-        let (context, track, step, scope) = shared.withLock { state in
-            let track = state.chain.pickUp()
-            return (Context(state, self.context), track, state.nextStep(on: track), state.scope)
-        }
-        guard scope !== DeadlineScope.current else {
+        await runHandlers(from: shared.withLock { HandlerStart(&$0, context) }, isAwaiting: isAwaiting)
+    }
+
+    func runHandlers(from start: HandlerStart, isAwaiting: Bool) async -> Bool {
+        let (context, track, step) = (start.context, start.track, start.step)
+        guard start.scope !== DeadlineScope.current else {
             return await runHandlers(from: step, on: track, context, isAwaiting: isAwaiting)
         }
-        return await DeadlineScope.$current.withValue(scope) {
+        return await DeadlineScope.$current.withValue(start.scope) {
             await runHandlers(from: step, on: track, context, isAwaiting: isAwaiting)
+        }
+    }
+
+    /// The state with which the claimant of the chain begins to run its handlers.
+    struct HandlerStart {
+        fileprivate let context: Context
+        fileprivate let track: Track
+        fileprivate let step: HandlerChain.Step
+        fileprivate let scope: DeadlineScope?
+
+        init(_ state: inout TaskState, _ exchange: ExchangeContext) {
+            track = state.chain.pickUp()
+            context = Context(state, exchange)
+            step = state.nextStep(on: track)
+            scope = state.scope
         }
     }
 
@@ -80,7 +96,10 @@ extension SessionTask {
             case .wait(let prelude):
                 await prelude.delivered()
             case .validate:
-                if let rejection = context.observed.rejection() { track = .failure(rejection) }
+                if let rejection = context.observed.rejection() {
+                    track = .failure(rejection)
+                    shared.withLock { $0.reject(rejection) }
+                }
             case .run(.wake(let continuation)):
                 continuation.resume()
             case .run(.mainStep(let main)) where !main.applies():
@@ -195,6 +214,8 @@ extension SessionTask {
                 return Track(try body(error))
             case (.responseError(let body), .failure(let error)):
                 body(error)
+            case (.ownStep(let step), _):
+                reportStep(step.run(input(track, context)), context)
             case (.step(let step, _), _):
                 reportStep(step(input(track, context)), context)
             default:

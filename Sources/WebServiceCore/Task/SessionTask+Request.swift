@@ -180,7 +180,8 @@ extension SessionTask {
         setting { $0.options.deadline = deadline }
     }
 
-    /// Adds an interceptor after those of the service and the request.
+    /// Adds an interceptor after those of the service and the request; see
+    /// ``Request/Options/interceptors``.
     @discardableResult
     public func intercepted(by interceptor: any Interceptor) -> Self {
         setting { $0.options.interceptors.append(interceptor) }

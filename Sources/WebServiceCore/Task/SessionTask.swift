@@ -24,25 +24,32 @@ public final class SessionTask: Sendable {
     let context: ExchangeContext
     let shared: Mutex<TaskState>
 
-    var service: any PipelineSource { context.service }
+    var service: ServiceCore { context.service }
 
     /// The type of a typed request.
     let type: (any Sendable.Type)?
     /// A Boolean value that indicates whether the service lists the task as in flight. `false` for
-    /// the requests of a download, because the service lists the download.
+    /// requests on behalf of a listed task, such as those of a download, and for passive tasks.
     let isListed: Bool
+    /// A Boolean value that indicates whether the task ends at the deadline of its request.
+    let hasDeadline: Bool
 
     /// - Parameters:
     ///   - type: The type of a typed request.
+    ///   - substitution: Returns the session to use in place of that of the service. Defaults to
+    ///     `nil`.
     ///   - isListed: Whether the service lists the task as in flight.
+    ///   - hasDeadline: Whether the task ends at the deadline of its request.
     ///   - source: Provides the result. Defaults to `nil`: the task sends its request.
     init(
-        _ service: any PipelineSource, _ request: consuming Request, type: (any Sendable.Type)? = nil,
-        isListed: Bool = true, source: TaskState.Source? = nil
+        _ service: ServiceCore, _ request: consuming Request, type: (any Sendable.Type)? = nil,
+        over substitution: SessionSubstitution? = nil, isListed: Bool = true, hasDeadline: Bool = true,
+        source: TaskState.Source? = nil
     ) {
         self.type = type
         self.isListed = isListed
-        context = ExchangeContext(service)
+        self.hasDeadline = hasDeadline
+        context = ExchangeContext(service, over: substitution)
         shared = Mutex(TaskState(request: request, source: source))
     }
 
@@ -50,11 +57,13 @@ public final class SessionTask: Sendable {
     ///
     /// - Parameters:
     ///   - type: The type of a typed request.
+    ///   - isListed: Whether the service lists the task as in flight.
     ///   - source: Provides the result; see ``TaskState/Source``.
     convenience init(
-        _ service: any PipelineSource, type: (any Sendable.Type)?, source: @escaping @Sendable (SessionTask) -> Void
+        _ service: ServiceCore, type: (any Sendable.Type)?, isListed: Bool = true,
+        source: @escaping @Sendable (SessionTask) -> Void
     ) {
-        self.init(service, Request(url: ""), type: type) { task, start in
+        self.init(service, Request(url: ""), type: type, isListed: isListed) { task, start in
             guard start.isConfigured else { return source(task) }
             let message =
                 "the request of a typed task cannot be changed; set its options in request(for:) or with the "
@@ -103,6 +112,14 @@ public final class SessionTask: Sendable {
         } onCancel: {
             cancel()
         }
+    }
+
+    /// Runs the exchange of a task without handlers.
+    ///
+    /// - Returns: The result, or the error with which the delegate has rejected it.
+    func outcome() async -> Result<Response, any Error> {
+        await finished()
+        return shared.withLock { $0.outcome }
     }
 
     /// Waits until there is a result if the caller can run the handlers, that is, if they contain

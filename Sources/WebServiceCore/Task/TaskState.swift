@@ -13,7 +13,7 @@ import FoundationNetworking
 /// ```
 struct TaskState: Sendable {
     private enum Phase: Sendable {
-        indirect case created(Request, revision: Int)  // boxed to keep the state small
+        case created(Request, revision: Int)
         case running
         case complete(Result<Response, any Error>, wasCancelled: Bool)
     }
@@ -75,6 +75,13 @@ struct TaskState: Sendable {
     var result: Result<Response, any Error>? {
         if case .complete(let result, _) = phase { result } else { nil }
     }
+
+    /// The result, or the error with which the delegate has rejected it.
+    var outcome: Result<Response, any Error> {
+        chain.rejection.map { .failure($0) } ?? result ?? .failure(URLError(.unknown))
+    }
+
+    mutating func reject(_ rejection: any Error) { chain.rejection = rejection }
 
     private var isComplete: Bool { if case .complete = phase { true } else { false } }
 
@@ -323,7 +330,7 @@ struct TaskState: Sendable {
     /// Returns the next step for the caller that runs the handlers. A suspended task rests after
     /// the current handler.
     mutating func nextStep(on track: borrowing Track) -> HandlerChain.Step {
-        let step = isSuspended ? .rest(isDrained: false, spent: []) : chain.next(on: track)
+        let step = isSuspended ? .rest(isDrained: false, spent: ShortList()) : chain.next(on: track)
         if case .rest = step { chain.release(copy track) }
         return step
     }

@@ -16,7 +16,7 @@ package struct TaskWork: Sendable {
 
     /// A Boolean value that indicates whether the service's account has ended. If so, files for a
     /// later continuation are removed.
-    package var accountHasEnded: Bool { task.service.stages.scope?.isEnded == true }
+    package var accountHasEnded: Bool { task.service.setup.scope?.isEnded == true }
 
     /// Returns the URL that the request is sent to.
     package func url() throws -> String { try task.context.encode(request).url }
@@ -47,7 +47,7 @@ package struct TaskWork: Sendable {
     ) -> Duration? {
         var request = request
         if isIdempotent { request.method = .HEAD }
-        return (task.service.stages.interceptors + request.options.interceptors).lazy
+        return task.service.setup.order.adding(request.options.interceptors).interceptors.lazy
             .compactMap { $0 as? any ContinuationPolicy }
             .first?
             .pauseToContinue(request, after: error, attempt: attempt, spent: spent, in: task.context)
@@ -65,7 +65,7 @@ package struct TaskWork: Sendable {
         progress: @escaping @Sendable (TransferProgress) -> Void = { _ in },
         interim: @escaping @Sendable (ResponseHead) throws -> Void = { _ in }
     ) async throws -> Response {
-        let exchange = SessionTask(task.service, request, isListed: false)
+        let exchange = SessionTask(task.service, request, over: task.context.substitution, isListed: false)
         exchange.context.setParent(task.context.id)
         exchange.context.receiveInterim(by: interim)
         exchange.context.forwardProgress(to: progress)
@@ -73,8 +73,13 @@ package struct TaskWork: Sendable {
             exchange.cancel()
             task.context.add(exchange.context.record)
         }
-        let response = try await exchange.typed(ResponseRules(.any)) { $0 }.value
-        return accepts(response) ? response : try await exchange.typed { $0 }.value
+        do {
+            let response = try await exchange.typed(accepting: .any) { $0 }.value
+            return accepts(response) ? response : try await exchange.typed { $0 }.value
+        } catch let error as WebServiceError {
+            guard let response = error.incompleteResponse else { throw error }
+            return accepts(response) ? response : try await exchange.typed { $0 }.value
+        }
     }
 
     /// One request of the work and the head of its response.
@@ -93,10 +98,10 @@ package struct TaskWork: Sendable {
             var request = request
             request.options.isStreamed = true
             owner = work.task
-            exchange = SessionTask(owner.service, request, isListed: false)
+            exchange = SessionTask(owner.service, request, over: owner.context.substitution, isListed: false)
             exchange.context.setParent(owner.context.id)
             exchange.context.streamBody(bufferSize: bufferSize, batchSize: bufferSize / 2)
-            stream = exchange.typed(ResponseRules(.these(statuses))) { StreamedResponse($0) }
+            stream = exchange.typed(accepting: .these(statuses)) { StreamedResponse($0) }
         }
 
         /// Sends the request, and returns the response when its head has arrived.
@@ -127,7 +132,7 @@ extension SessionTask {
         }
         withExtendedLifetime(replaced) {}
         // The list of exchanges in flight shows the progress.
-        return typed(ResponseRules(.any)) { _ in try outcome.value }.onProgress { _ in }
+        return typed(accepting: .any) { _ in try outcome.value }.onProgress { _ in }
     }
 }
 
@@ -140,12 +145,12 @@ private final class WorkRun: Prelude {
         _ operation: @escaping @Sendable (TaskWork) async throws -> (value: Value, response: Response)
     ) {
         let (task, request) = (work.task, work.request)
-        let stages = task.service.stages
+        let setup = task.service.setup
         // The files of an account are not removed while the work uses them.
-        let token = stages.scope?.begin()
-        if stages.scope != nil, token == nil { return task.cancel() }
-        task.observe(stages.delegateReference)
-        task.context.observe(by: stages.observers, request)
+        let token = setup.scope?.begin()
+        if setup.scope != nil, token == nil { return task.cancel() }
+        task.observe(setup.delegateReference)
+        task.context.observe(by: setup.observers, request)
         _ = task.shared.withLock { $0.attach(self) }  // no result precedes the start
         task.attach(
             Task(executorPreference: task.context.clock.executor) {

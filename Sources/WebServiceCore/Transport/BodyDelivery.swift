@@ -162,7 +162,13 @@ package final class BodyDelivery: Sendable {
 
     /// Delivers the result of a session that completes with three optional values.
     package func finish(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) {
-        if let error { return finish(.failure(error)) }
+        if let error {
+            if let response, case let head = ResponseHead(response), head.outlasts(error) {
+                receive(head, length: nil)
+                if let data { receive(data) }
+            }
+            return finish(.failure(error))
+        }
         guard data != nil || response != nil else { return finish(.failure(URLError(.badServerResponse))) }
         if let response { receive(ResponseHead(response), length: data.map { Int64($0.count) }) }
         if let data { receive(data) }

@@ -12,10 +12,22 @@ package protocol ConnectingSession: Session {
     /// the TLS handshake, which offers HTTP/1.1. The request's connect timeout applies; its idle
     /// timeout does not.
     ///
-    /// - Parameter request: A request for an `http` or `https` URL.
+    /// - Parameters:
+    ///   - request: A request for an `http` or `https` URL.
+    ///   - waitDidChange: Called with `true` when the request begins to wait for the end of other
+    ///     connections, because their number is limited, and with `false` when it no longer waits.
     /// - Throws: The errors of a request that cannot be sent; `URLError.cancelled` if the task is
     ///   cancelled.
-    func connect(_ request: EncodedRequest) async throws -> any ByteConnection
+    func connect(
+        _ request: EncodedRequest, waitDidChange: @escaping @Sendable (Bool) -> Void
+    ) async throws -> any ByteConnection
+}
+
+extension ConnectingSession {
+    /// Opens a connection to the host and port of a request.
+    package func connect(_ request: EncodedRequest) async throws -> any ByteConnection {
+        try await connect(request) { _ in }
+    }
 }
 
 /// A connection that transfers bytes in both directions, opened by a ``ConnectingSession``.

@@ -69,7 +69,9 @@ extension FoundationSession: ConnectingSession {
 
     /// Creates a connection, which is established when it is first used. Its errors are those of
     /// the first call.
-    package func connect(_ request: EncodedRequest) async throws -> any ByteConnection {
+    package func connect(
+        _ request: EncodedRequest, waitDidChange: @escaping @Sendable (Bool) -> Void
+    ) async throws -> any ByteConnection {
         guard let url = URL(string: request.url), let host = url.host(percentEncoded: false) else {
             throw URLError(.badURL)
         }

@@ -39,3 +39,11 @@ extension URLError {
         }
     }
 }
+
+extension ResponseHead {
+    /// Returns whether the status and the fields decide the outcome if the body ends with an error:
+    /// if the status is not 200 to 299, and the request was not cancelled.
+    func outlasts(_ error: any Error) -> Bool {
+        isHTTP && !(200..<300).contains(status) && (error as? URLError)?.code != .cancelled
+    }
+}

@@ -1,14 +1,14 @@
 extension WebService {
     /// The account to which the service belongs; `nil` if there is none.
-    package var accountScope: AccountScope? { core.configuration.scope }
+    package var accountScope: AccountScope? { core.settings.scope }
 
     /// Returns a clone that belongs to an account and has no storages.
     package func clone(in scope: AccountScope, _ cookieJar: CookieJar) -> WebService {
-        clone { configuration in
-            configuration.scope = scope
-            configuration.cookieJar = cookieJar
-            let typed = configuration.typed
-            configuration.typed = TypedConfiguration(
+        clone { settings in
+            settings.scope = scope
+            settings.cookieJar = cookieJar
+            let typed = settings.typed
+            settings.typed = TypedConfiguration(
                 endpoints: typed.endpoints, storageErrorObserver: typed.storageErrorObserver, activity: typed.activity)
         }
     }
@@ -24,11 +24,11 @@ extension ServiceCore: AccountMember {
     package func end() {
         invalidate()
         for work in workInFlight.reversed() { work.cancel() }
-        let ended = configuration
+        let ended = settings
         for case let authentication as Authentication in ended.interceptors { authentication.clear() }
-        configure { $0 = Configuration(session: ended.session, scope: ended.scope) }
+        configure { $0 = Setup.Settings(session: ended.session, scope: ended.scope) }
     }
 
     /// Waits until the session sends no further byte of the exchanges that were cancelled.
-    package func leave() async { await (configuration.session as? any SettlingSession)?.settle() }
+    package func leave() async { await (settings.session as? any SettlingSession)?.settle() }
 }

@@ -11,7 +11,7 @@ extension WebService {
     /// ``WebServiceError/Code/deadline`` when the duration has elapsed on this service's clock. A
     /// task that is resumed after that fails immediately and sends nothing. Streams, event streams
     /// and downloads that are started in the closure end with the same error, even after the
-    /// closure has returned.
+    /// closure has returned. For a WebSocket connection, the deadline ends with the handshake.
     ///
     /// - The deadline of a request and those of inner scopes can only shorten the duration.
     /// - Child tasks of the closure, each `Task` that the closure creates, and the handlers and

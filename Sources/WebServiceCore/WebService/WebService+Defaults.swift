@@ -20,7 +20,7 @@ extension WebService {
     /// The origins, in addition to that of the base URL, that ``headers`` are sent to. Defaults to
     /// none.
     public var headerOrigins: Set<Origin> {
-        get { core.configuration.headerOrigins }
+        get { core.settings.headerOrigins }
         set { core.configure { $0.headerOrigins = newValue } }
     }
 

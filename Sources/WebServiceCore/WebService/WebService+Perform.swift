@@ -58,7 +58,7 @@ extension WebService {
         return TypedTask(core, providing: outcome, type: Request.self, owner: TaskOwner(self)) { [core] task in
             let id = core.observe(task, Request.self)
             core.begin(
-                request, id: id, core.configuration.typed, key: key.map(RequestKey.init), duplicates: duplicates,
+                request, id: id, core.settings.typed, key: key.map(RequestKey.init), duplicates: duplicates,
                 configure: configure, task: task
             ) { outcome.take($0, task, isJoined: $0.id != id) }
         }
@@ -70,9 +70,9 @@ extension ServiceCore {
     ///
     /// - Returns: The identifier of the request.
     func observe(_ task: SessionTask, _ type: any ServiceRequest.Type) -> UInt64 {
-        let (stages, id) = (stages, ExchangeContext.makeID())
-        task.observe(stages.delegateReference)
-        task.context.observe(by: stages.observers, nil, type: type, id: id)
+        let (setup, id) = (setup, ExchangeContext.makeID())
+        task.observe(setup.delegateReference)
+        task.context.observe(by: setup.observers, nil, type: type, id: id)
         return id
     }
 

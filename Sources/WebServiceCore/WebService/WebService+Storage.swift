@@ -50,9 +50,10 @@ extension WebService {
             }
         }
         if dependency.isOver == nil {
-            return TypedTask(task, ResponseRules(.any), isOwn: true, owner: TaskOwner(self), step: step)
+            return TypedTask(
+                task, accepting: .any, owner: TaskOwner(self), isOwn: true, step: { input, _ in step(input) })
         }
-        return TypedTask(task, ResponseRules(.any), owner: TaskOwner(self), mainStep: { step($0) })
+        return TypedTask(task, accepting: .any, owner: TaskOwner(self), mainStep: { input, _ in step(input) })
     }
 
     /// Waits until pending storage changes are complete, for at most 10 seconds.

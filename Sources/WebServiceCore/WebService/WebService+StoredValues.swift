@@ -12,14 +12,14 @@ extension ServiceCore {
         outcome: TypedResult<SourcedValue<Request.Output>>
     ) {
         let id = ExchangeContext.makeID()
-        task.context.observe(by: stages.observers, nil, type: Request.self, id: id)
+        task.context.observe(by: setup.observers, nil, type: Request.self, id: id)
         guard dependency.isOver?() != true else {
             task.complete(.failure(URLError(.cancelled)))
             return
         }
         registry.beginRead(id, task)
         dependency.observe? { [weak task] in task?.cancel() }
-        let typed = configuration.typed
+        let typed = settings.typed
         let work = HandlerPool.startImmediately(on: clock.work) {
             do {
                 let (value, data) = try await self.read(request, maximumAge: maximumAge, typed, task.context)

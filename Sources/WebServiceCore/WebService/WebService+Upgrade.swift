@@ -15,13 +15,13 @@ extension WebService {
     package func upgrade(
         _ request: Request, over session: @escaping @Sendable (any Session) -> any StreamingSession
     ) -> TypedTask<StreamedResponse> {
-        let task = SessionTask(SubstitutedSession(core, session), request)
+        let task = SessionTask(core, request, over: session)
         task.context.streamBody(bufferSize: 1)
         task.configure {
             $0.options.isStreamed = true
             $0.options[UpgradeTag.self] = true
         }
-        return task.typed(ResponseRules(.these([101]))) { StreamedResponse($0) }
+        return task.typed(accepting: .these([101])) { StreamedResponse($0) }
     }
 }
 
@@ -47,39 +47,5 @@ extension StreamedResponse {
 extension ReconnectionWait {
     package convenience init(of request: Request, in service: WebService) {
         self.init(service.core, request) {}
-    }
-}
-
-/// The core of a service, with another session.
-private final class SubstitutedSession: PipelineSource {
-    private let core: ServiceCore
-    private let session: @Sendable (any Session) -> any StreamingSession
-
-    init(_ core: ServiceCore, _ session: @escaping @Sendable (any Session) -> any StreamingSession) {
-        self.core = core
-        self.session = session
-    }
-
-    var clock: TaskClock { core.clock }
-    var baseOrigin: Origin? { core.baseOrigin }
-    var stages: Stages { substituting(core.stages) }
-    var errorMapper: (any ErrorMapper)? { core.errorMapper }
-    var decoder: any BodyDecoder { core.decoder }
-    var encoder: any BodyEncoder & Sendable { core.encoder }
-
-    func begin(_ work: any InFlightWork, isRetained: Bool) throws(WebServiceError) -> Stages {
-        substituting(try core.begin(work, isRetained: isRetained))
-    }
-
-    func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork) {
-        core.release(task, continuedBy: stream)
-    }
-
-    func end(_ work: ObjectIdentifier) { core.end(work) }
-
-    private func substituting(_ stages: Stages) -> Stages {
-        Stages(
-            session: session(stages.session.session), interceptors: stages.interceptors, cookieJar: stages.cookieJar,
-            delegate: stages.delegateReference, observers: stages.observers, scope: stages.scope)
     }
 }

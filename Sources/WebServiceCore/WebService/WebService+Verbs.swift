@@ -11,7 +11,7 @@ extension WebService {
         var request = Request(method, location: location)
         (request.headers, request.boundFields, request.options) = core.requestDefaults
         // A plain path is below the base URL.
-        if location.plainText == nil { request.removeForeignFields() }
+        if !location.isPlain { request.removeForeignFields() }
         return request
     }
 

@@ -118,7 +118,7 @@ public final class WebService: Sendable {
     /// configuration of one does not affect the other.
     public func clone() -> WebService { clone { _ in } }
 
-    func clone(_ change: (inout ServiceCore.Configuration) -> Void) -> WebService {
+    func clone(_ change: (inout Setup.Settings) -> Void) -> WebService {
         WebService(owning: ServiceCore(copying: core, change))
     }
 
@@ -144,14 +144,14 @@ public final class WebService: Sendable {
     /// The session that sends the requests. Tasks read it when they are resumed. Defaults to
     /// ``defaultSession``.
     public var session: any Session {
-        get { core.configuration.session }
+        get { core.settings.session }
         set { core.configure { $0.session = newValue } }
     }
 
     /// The delegate, which is notified of requests, responses and failures. The service and its
     /// tasks have only weak references to it. Tasks read it when they are resumed.
     public var passthroughDelegate: (any ServicePassthroughDelegate)? {
-        get { core.stages.delegateReference?.delegate }
+        get { core.setup.delegate }
         set { core.configure { $0.delegate = newValue.map(DelegateReference.init) } }
     }
 
@@ -161,7 +161,7 @@ public final class WebService: Sendable {
     /// ``Interceptor/headers(_:origins:)`` also adds header fields to requests that were created
     /// elsewhere.
     public var interceptors: [any Interceptor] {
-        get { core.configuration.interceptors }
+        get { core.settings.interceptors }
         set { core.configure { $0.interceptors = newValue } }
     }
 
@@ -170,7 +170,7 @@ public final class WebService: Sendable {
     /// Each event is delivered to the observers in order. Tasks read them when they are resumed.
     /// Defaults to none. A request that is sent over the service as a ``Session`` causes no events.
     public var observers: [any Observer] {
-        get { core.configuration.observers }
+        get { core.settings.observers }
         set { core.configure { $0.observers = newValue } }
     }
 
@@ -184,12 +184,12 @@ public final class WebService: Sendable {
     /// ``Request/Options/shouldHandleCookies`` is `false` does not use the jar. A task reads this
     /// property when it is resumed. Defaults to `nil`: no cookies.
     public var cookieJar: CookieJar? {
-        get { core.configuration.cookieJar }
+        get { core.settings.cookieJar }
         set { core.configure { $0.cookieJar = newValue } }
     }
 
     /// The configuration of typed requests.
-    var typed: TypedConfiguration { core.configuration.typed }
+    var typed: TypedConfiguration { core.settings.typed }
 
     /// Changes the configuration of typed requests in one step.
     func changeTyped(_ change: (inout TypedConfiguration) -> Void) {
@@ -215,21 +215,19 @@ extension WebService: Session {
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
-        let stages = core.stages
-        let session = stages.session.session
+        let (setup, original) = (core.setup, request as? EncodedRequest)
+        let session = setup.session
         do {
             try core.checkValid()
-            guard let delegate = stages.delegateReference?.delegate else {
+            guard let delegate = setup.delegate else {
                 return session.dataTask(request: request, completion: completion)
             }
-            let stage = DelegateStage(delegate: delegate)
-            let original = request as? EncodedRequest
             var (request, urlRequest) = (request, try request.urlRequest())
-            if let replacement = stage.replacement(for: urlRequest, source: original?.source) {
+            if let replacement = delegate.replacement(for: urlRequest, source: original?.source) {
                 let encoded = try replacement.encode()
                 (request, urlRequest) = (encoded, encoded.urlRequestValue)
             }
-            return stage.announcing(urlRequest, source: original?.source) { [request] didReceive in
+            return Announcement(delegate, urlRequest, original?.source).announcing { [request] didReceive in
                 session.dataTask(request: request) { data, response, error in
                     didReceive(data, response, error)
                     completion(data, response, error)

@@ -32,16 +32,10 @@ struct ContentCodings: Sendable {
     /// A Boolean value that indicates whether libcurl decodes the bodies, because zlib is missing.
     var areLeftToLibrary: Bool { gzip == nil }
 
-    /// The value of the field `Accept-Encoding`.
-    ///
-    /// An empty string if libcurl decodes the bodies; libcurl then requests the codings that it
-    /// supports. The session does not request deflate, because servers send two forms of it, one of
-    /// which has no checksum.
-    var acceptedNames: String {
-        areLeftToLibrary ? "" : names.joined(separator: ", ")
-    }
-
     /// The names of the codings that are requested.
+    ///
+    /// The session does not request deflate, because servers send two forms of it, one of which has
+    /// no checksum.
     var names: [String] {
         [(ContentCoding.gzip, gzip != nil), (.brotli, brotli != nil), (.zstd, zstd != nil)].filter(\.1)
             .map(\.0.rawValue)
@@ -49,14 +43,18 @@ struct ContentCodings: Sendable {
 
     /// Returns the decoder of one body.
     ///
-    /// The decoder rejects a body with several codings or with one that cannot be decoded.
+    /// The decoder rejects a body with more than two codings or with one that cannot be decoded.
     ///
-    /// - Parameter names: The names of the codings, without `identity`.
+    /// - Parameter names: The names of the codings in the order in which they were applied, without
+    ///   `identity`.
     /// - Returns: `nil` if the body has no coding, or if libcurl decodes it.
     func decoder(of names: [String]) -> (any ContentDecoder)? {
-        guard let first = names.first, !areLeftToLibrary else { return nil }
-        let coding = names.count == 1 ? ContentCoding(name: first) : nil
-        return coding.flatMap { decoder(of: $0) } ?? RejectingDecoder(names: names)
+        guard !names.isEmpty, !areLeftToLibrary else { return nil }
+        let decoders = names.count > 2 ? [] : names.compactMap { ContentCoding(name: $0).flatMap { decoder(of: $0) } }
+        guard decoders.count == names.count, let inner = decoders.first, let outer = decoders.last else {
+            return RejectingDecoder(names: names)
+        }
+        return decoders.count == 1 ? inner : DecoderPair(outer, inner)
     }
 
     /// Returns a decoder of one body, or `nil` if the library is missing or cannot allocate memory.

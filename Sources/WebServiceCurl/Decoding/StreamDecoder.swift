@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import WebServiceCore
 
 /// The state of a decoding library for one body.
@@ -52,12 +53,12 @@ final class StreamDecoder<Stream: DecodingStream & ~Copyable>: ContentDecoder {
         }
     }
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     /// - Returns: `nil` if the library cannot allocate its state.
     init?(_ library: Stream.Library) {
         guard let state = State(library) else { return nil }
-        self.state = Mutex(state)
+        self.state = Lock(state)
     }
 
     func decodeBytes(

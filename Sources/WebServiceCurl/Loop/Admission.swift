@@ -16,6 +16,17 @@ struct Admission<Item> {
         fileprivate var pruningCount = 64
         /// A Boolean value that indicates whether requests share connections (HTTP/2, HTTP/3).
         var isMultiplexed = false
+        /// The connection of the last item; it may have been closed.
+        var connection: Connections.Connection?
+        /// The number of smaller responses after which no large body is expected.
+        private var largeBodies = 0
+
+        /// A Boolean value that indicates whether one of the last eight responses had a large body.
+        var expectsLargeBody: Bool { largeBodies > 0 }
+
+        func didReceiveBody(isLarge: Bool) {
+            largeBodies = isLarge ? 8 : max(0, largeBodies - 1)
+        }
     }
 
     private let maximumPerHost: Int
@@ -82,6 +93,9 @@ struct Admission<Item> {
 
     /// A Boolean value that indicates whether no item is active or waiting.
     var isEmpty: Bool { active == 0 && ready.isEmpty }
+
+    /// The connection of the last item of a host; it may have been closed.
+    func lastConnection(to host: Substring) -> Connections.Connection? { queues[host]?.connection }
 
     /// The number of hosts with a queue.
     var hostCount: Int { queues.count }

@@ -49,6 +49,9 @@ struct Connections {
         ///
         /// Their frames identify the request that they belong to.
         var isMultiplexed: Bool
+        /// A Boolean value that indicates whether the protocol of the connection has failed for an
+        /// exchange.
+        private(set) var hasFailed = false
         /// The TLS connection to the server; `nil` without one.
         var security: Security?
         /// The instant of the last bytes received.
@@ -63,6 +66,16 @@ struct Connections {
             self.socket = socket
             self.isQUIC = isQUIC
             isMultiplexed = isQUIC
+        }
+
+        /// A Boolean value that indicates whether no exchange may use the connection again.
+        var isUnusable: Bool { hasFailed && exchanges == 0 }
+
+        /// Records that the protocol has failed for an exchange, and closes the connection unless
+        /// other exchanges use it.
+        func fail() {
+            hasFailed = true
+            if exchanges == 1 { shutDown() }
         }
 
         /// A Boolean value that indicates whether no exchange uses the connection.
@@ -105,24 +118,12 @@ struct Connections {
         /// The descriptor of libcurl remains valid, so libcurl can complete the exchange, but the
         /// server receives no further bytes of the request.
         func divert() {
-            var ends: (Int32, Int32) = (-1, -1)
-            let isCreated = withUnsafeMutableBytes(of: &ends) {
-                socketpair(AF_UNIX, Self.pairType, 0, $0.baseAddress?.assumingMemoryBound(to: Int32.self)) == 0
-            }
-            guard isCreated else { return shutDown() }
+            guard let ends = Connections.makePair() else { return shutDown() }
             sink = ends.1
-            _ = fcntl(ends.1, F_SETFD, FD_CLOEXEC)
-            _ = fcntl(ends.0, F_SETFL, O_NONBLOCK)
             if dup2(ends.0, socket) < 0 { shutDown() }
             _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
             close(ends.0)
         }
-
-        #if canImport(Glibc)
-        private static let pairType = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
-        #else
-        private static let pairType = SOCK_STREAM
-        #endif
 
         /// Closes the other end of the socket that replaced the connection.
         fileprivate func closeSink() {
@@ -191,6 +192,25 @@ struct Connections {
         guard let connection = self[socket], connection.ends == nil else { return }
         unnamed.removeAll { $0 === connection }
     }
+
+    /// Returns a pair of connected sockets, the first of which does not block; `nil` if the system
+    /// provides none.
+    static func makePair() -> (Int32, Int32)? {
+        var ends: (Int32, Int32) = (-1, -1)
+        let isCreated = withUnsafeMutableBytes(of: &ends) {
+            socketpair(AF_UNIX, pairType, 0, $0.baseAddress?.assumingMemoryBound(to: Int32.self)) == 0
+        }
+        guard isCreated else { return nil }
+        _ = fcntl(ends.1, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(ends.0, F_SETFL, O_NONBLOCK)
+        return ends
+    }
+
+    #if canImport(Glibc)
+    private static let pairType = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+    #else
+    private static let pairType = SOCK_STREAM
+    #endif
 
     private static func ends(of connection: Connection) -> Ends? {
         guard let local = address({ getsockname(connection.socket, $0, $1) }),

@@ -55,6 +55,7 @@ extension CurlEngine {
     /// Ends an exchange that libcurl has completed, or begins it again.
     func complete(_ handle: CurlHandle, _ code: CURLcode) {
         guard let exchange = handle.exchange, !handle.attempt.isComplete, handle.deliverUnread(code) else { return }
+        handle.closeFailedConnection(code)
         if handle.attempt.mustBeginAgain || handle.isUnprocessed(code) {
             curl_multi_remove_handle(multi, handle.easy)
             handle.beginAgain()

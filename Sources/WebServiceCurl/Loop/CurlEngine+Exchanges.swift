@@ -11,6 +11,9 @@ extension CurlEngine {
     func startAdmitted() {
         var hasStarted = false
         while let (transfer, queue) = admission.next() {
+            // The last wait may have ended before the request was submitted. Its timeout would
+            // then be too short.
+            if !hasStarted { now = clock.now }
             guard let (request, receiver, route) = transfer.begin() else {  // cancelled while it waited
                 admission.release(queue)
                 continue
@@ -53,23 +56,23 @@ extension CurlEngine {
     }
 
     func begin(_ handle: CurlHandle, _ exchange: CurlHandle.Exchange) throws {
-        // The loop's `now` may precede the submission of the request, which would shorten its
-        // timeout.
-        let start = clock.now
-        try handle.begin(exchange, connectTimeout: configuration.connectTimeout, at: start)
+        try handle.begin(exchange, connectTimeout: configuration.connectTimeout, at: now)
         let code = curl_multi_add_handle(multi, handle.easy)
         guard code == CURLM_OK else {
             throw WebServiceError(
                 .curl, "libcurl rejected the request: \(String(cString: curl_multi_strerror(code)))")
         }
-        busy[ObjectIdentifier(exchange.transfer)] = handle
+        exchange.transfer.handle = handle
+        exchangesOverlap = !busy.isEmpty
+        handle.place = busy.count
+        busy.append(handle)
         if exchange.receiver.mayPause {
             streamCount += 1
             limitConnections()
         }
         if handle.isUploading { uploadCount += 1 }
         expiryInstant = .max
-        idleCheckInstant = min(idleCheckInstant, start &+ handle.attempt.idleLimit)
+        idleCheckInstant = min(idleCheckInstant, now &+ handle.attempt.idleLimit)
     }
 
     /// Ends an exchange that libcurl has not completed, and closes its connection unless other
@@ -103,12 +106,19 @@ extension CurlEngine {
     /// Removes a handle from libcurl and returns it to the free handles.
     func release(_ handle: CurlHandle) {
         if handle.isMultiplexed, !handle.attempt.isExclusive { handle.exchange?.queue?.isMultiplexed = true }
+        if !handle.attempt.isExclusive { handle.exchange?.queue?.connection = handle.attempt.connection }
+        handle.exchange?.queue?.didReceiveBody(
+            isLarge: handle.attempt.bodyCount > CurlSession.Configuration.smallBufferSize)
+        // The handle may keep a receive buffer that is too small for the next exchange.
+        if ccurl_has_first_http2_filter() != 0, handle.attempt.sendCount == 0 { handle.mustBeFreed = true }
+        if handle.attempt.isHeld { handle.mustBeFreed = true }  // libcurl does not reset its pause
         handle.leaveConnection()
         curl_multi_remove_handle(multi, handle.easy)
         releaseCapacity(handle)
         if handle.isUploading { uploadCount -= 1 }
         if let exchange = handle.end() {
-            busy[ObjectIdentifier(exchange.transfer)] = nil
+            exchange.transfer.handle = nil
+            removeBusy(handle)
             if exchange.receiver.mayPause {
                 streamCount -= 1
                 limitConnections()
@@ -120,9 +130,18 @@ extension CurlEngine {
         }
     }
 
+    private func removeBusy(_ handle: CurlHandle) {
+        guard busy.indices.contains(handle.place), busy[handle.place] === handle, let last = busy.popLast() else {
+            return  // it failed before it was added
+        }
+        guard last !== handle else { return }
+        last.place = handle.place
+        busy[handle.place] = last
+    }
+
     func cancelAll() {
         for transfer in admission.removeWaiting() { transfer.refuse(URLError(.cancelled)) }
-        for handle in busy.values { end(handle, URLError(.cancelled)) }
+        for handle in busy { end(handle, URLError(.cancelled)) }
         endAllChannels(URLError(.cancelled))
     }
 }

@@ -18,9 +18,25 @@ extension CurlEngine {
         if events.contains(.writable) { mask |= CInt(CURL_CSELECT_OUT) }
         if events.contains(.failed) { mask |= CInt(CURL_CSELECT_ERR) }
         if events.contains(.readable) { connections[socket]?.receive(at: now) }
-        var running: CInt = 0
         guard let multi = channels.multi == nil ? multi : actOnChannel(socket, events) else { return }
-        curl_multi_socket_action(multi, socket, mask, &running)
+        callLibrary(multi, socket, mask)
+    }
+
+    /// Lets libcurl act on the events of a socket and on its timers, within ``receiveLimit``.
+    func callLibrary(_ multi: UnsafeMutableRawPointer, _ socket: curl_socket_t, _ mask: CInt) {
+        receiveLimit?.begin(at: systemNow)
+        var count: CInt = 0
+        curl_multi_socket_action(multi, socket, mask, &count)
+        if multi == self.multi { runningCount = count }
+        guard let replaced = receiveLimit?.end() else { return }
+        for (socket, replaced) in replaced { poller.replace(socket) { ReceiveLimit.restore(socket, replaced) } }
+    }
+
+    /// Applies ``receiveLimit`` to a connection with HTTP/2.
+    func limitReceiving(_ connection: Connections.Connection) {
+        guard ccurl_has_first_http2_filter() != 0 else { return }
+        if receiveLimit == nil { receiveLimit = ReceiveLimit() }
+        receiveLimit?.add(connection.socket)
     }
 
     /// Closes a connection without an exchange if it has received bytes or was closed by the peer.
@@ -42,6 +58,10 @@ extension CurlEngine {
             let handle = connections[socket]?.user, handle.isUploading
         {
             uploadsToCheck.append(handle)
+        }
+        if let connection = callersConnection, connection.socket == socket {
+            callersEvents = what
+            return 0
         }
         switch what {
         case CInt(CURL_POLL_IN): poller.watch(socket, for: .readable)
@@ -71,6 +91,7 @@ extension CurlEngine {
         connections[socket]?.user?.readRest(of: socket)
         connections.closed(socket)
         poller.closed(socket)
+        receiveLimit?.remove(socket)
         return close(socket)
     }
 

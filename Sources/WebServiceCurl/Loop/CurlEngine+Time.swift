@@ -14,7 +14,8 @@ extension CurlEngine {
     func timeout(for loop: CurlLoop, _ current: UInt64) -> Int32 {
         let instant = min(idleCheckInstant, expiryInstant)
         guard clock.isInjected else {
-            return Self.milliseconds(from: current, to: min(instant, libraryInstants))
+            waitEnd = min(instant, libraryInstants)
+            return Self.milliseconds(from: current, to: waitEnd)
         }
         setAlarm(at: instant, for: loop)
         return instant <= clock.now ? 0 : Self.milliseconds(from: systemNow, to: libraryInstants)
@@ -49,8 +50,7 @@ extension CurlEngine {
     func handleTimeout() {
         now = clock.now
         libraryInstant = nil
-        var running: CInt = 0
-        curl_multi_socket_action(multi, ccurl_socket_timeout(), 0, &running)
+        callLibrary(multi, ccurl_socket_timeout(), 0)
     }
 
     func setTimer(_ milliseconds: Int) -> CInt {
@@ -68,7 +68,7 @@ extension CurlEngine {
     func endIdle(_ start: UInt64) {
         idleCheckInstant = .max
         endIdleChannels(start)
-        for handle in busy.values {
+        for handle in busy {
             // An exchange that waits for the program has no timeout, unless `close()` waits for the
             // exchange.
             let isWaiting = handle.attempt.isPaused || handle.attempt.isAwaitingBody

@@ -10,15 +10,20 @@ import Musl
 import Glibc
 #endif
 
-/// The part of a loop that runs on its thread: libcurl's multi interface, driven by socket events.
+/// The part of a loop that uses libcurl's multi interface, driven by socket events.
 ///
-/// Confined to the thread of the loop, once that has started.
+/// Used only by the thread that has the turn (``CurlTurn``), once the loop's thread has started.
 final class CurlEngine {
     let configuration: CurlSession.Configuration
     /// The configured addresses in the syntax of libcurl, by host and port.
     let resolutions: [String: String]
     /// The TLS rules of the hosts.
     let rules: HostRules
+    /// A Boolean value that indicates whether the environment specified a proxy when the session
+    /// was created.
+    let hasEnvironmentProxy = CurlSession.Proxy.isInEnvironment
+    /// The header fields that the session adds to requests.
+    let sessionFields: SessionFields
     let tls = ccurl_load_tls()
     /// The TLS connections whose end marks the end of a body.
     let tlsClosing = TLSClosing()
@@ -26,14 +31,17 @@ final class CurlEngine {
     var multi: UnsafeMutableRawPointer
     var poller: Poller
     var connections = Connections()
+    /// The limit of a call that receives over HTTP/2; `nil` before the first such connection, and
+    /// with versions of libcurl that need no limit.
+    var receiveLimit: ReceiveLimit?
     /// The credentials with which shared connections use a proxy, by its host.
     var proxyCredentials: [String: String] = [:]
 
     // MARK: Exchanges
 
     var admission: Admission<CurlTransfer>
-    /// The handles of the exchanges, by transfer.
-    var busy: [ObjectIdentifier: CurlHandle] = [:]
+    /// The handles of the exchanges, each at its ``CurlHandle/place``.
+    var busy: [CurlHandle] = []
     var free: [CurlHandle] = []
     /// The number of exchanges whose receivers may pause.
     var streamCount = 0
@@ -47,6 +55,23 @@ final class CurlEngine {
     var completed: [CurlHandle] = []
     /// The ended exchanges whose transfers are not completed yet.
     var ended: [Ended] = []
+    /// A Boolean value that indicates whether callers may send requests on their threads.
+    ///
+    /// With versions of libcurl that let the TLS library send, a closed connection could send
+    /// SIGPIPE to a thread of the program. Other versions could call the receiver on that thread.
+    let canServeCallers: Bool
+    /// The connection for the request that a caller's thread sends; `nil` on the loop's thread.
+    var callersConnection: Connections.Connection?
+    /// A Boolean value that indicates whether the last exchange began while another was in flight.
+    ///
+    /// If so, requests probably arrive together again. The loop then sends them faster.
+    var exchangesOverlap = false
+    /// The number of requests that callers' threads have sent.
+    var callersRequestCount = 0
+    /// The events of ``callersConnection`` that libcurl has requested last; `nil` without a change.
+    var callersEvents: CInt?
+    /// The number of exchanges that libcurl had not completed when it was last called.
+    var runningCount: CInt = 0
 
     struct Ended {
         let transfer: CurlTransfer
@@ -73,6 +98,13 @@ final class CurlEngine {
     var idleCheckInstant = UInt64.max
     /// The instant at which the idle connections expire.
     var expiryInstant = UInt64.max
+    /// The instant at which the loop's thread begins to wait.
+    ///
+    /// Bytes that arrived before it are received before idle timeouts are checked, even if the
+    /// thread is delayed.
+    private var waitStart: UInt64 = 0
+    /// The instant until which the loop's thread waits.
+    var waitEnd = UInt64.max
     /// The way in which the loop ends; `nil` while it accepts requests.
     private var closing: CurlSession.Closing?
     /// The instant from which the loop accepts no requests; `nil` while it accepts them.
@@ -83,9 +115,14 @@ final class CurlEngine {
         _ configuration: CurlSession.Configuration, _ clock: TaskClock, rules: HostRules, wakeUp: Int32
     ) throws {
         self.configuration = configuration
+        sessionFields = try SessionFields(configuration)
         self.rules = rules
         self.clock = clock
         now = clock.now
+        canServeCallers =
+            Poller.updatesWaits && ccurl_only_sends_when_paused() != 0 && !clock.isInjected
+            && configuration.unixSocketPath == nil && configuration.maximumBytesPerSecondReceived == nil
+            && configuration.maximumBytesPerSecondSent == nil
         resolutions = try configuration.resolutions()
         try CurlSession.Library.check(version: curl_version_info(CURLVERSION_FIRST).pointee.version_num)
         guard Self.isLibraryReady else {
@@ -113,6 +150,11 @@ final class CurlEngine {
             throw error
         }
     }
+
+    /// The maximum number of times that jobs are taken before the events of sockets are handled.
+    private static let maximumRounds = 16
+    /// The duration of these rounds, in nanoseconds, after which the events are handled.
+    private static let maximumDuration: UInt64 = 1_000_000
 
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
@@ -142,35 +184,65 @@ final class CurlEngine {
         context.map { Unmanaged<CurlEngine>.fromOpaque($0).takeUnretainedValue() }
     }
 
+    /// A Boolean value that indicates whether a request may be sent over a proxy.
+    var mayUseProxy: Bool {
+        switch configuration.proxy {
+        case .none: false
+        case .environment: hasEnvironmentProxy
+        case .url, .authenticated, .perRequest: true
+        }
+    }
+
     // MARK: The loop
 
     /// Runs until the loop is closed and no request is active or waiting.
     func run(for loop: CurlLoop) {
         blockSignals()
+        loop.makeCurrent()
         LoopExecutor.allowJobs()
         var jobs: [CurlLoop.Job] = []
         var isAsleep = false
-        while true {
+        var wait = poller.makeWait()
+        while let timeout = loop.turn.take({ prepareWait(of: loop, &wait, &jobs, &isAsleep) }) {
+            let count = wait.run(milliseconds: timeout)
+            loop.turn.take { handleEvents(count, of: wait, for: loop, &isAsleep) }
+        }
+        loop.turn.take { end(loop) }
+    }
+
+    /// Carries out jobs until there are none.
+    ///
+    /// - Parameter isAsleep: Whether the next thread that adds a job wakes the loop.
+    /// - Returns: The timeout of the next wait, in milliseconds; `nil` at the end of the loop.
+    private func prepareWait(
+        of loop: CurlLoop, _ wait: inout Poller.Wait, _ jobs: inout [CurlLoop.Job], _ isAsleep: inout Bool
+    ) -> Int32? {
+        /// The number of times that jobs were taken since the last wait.
+        var (rounds, roundsStart) = (0, now)
+        var mayHaveJobs = false
+        // Swift tasks may have added jobs, such as requests, which are carried out before the loop
+        // waits.
+        repeat {
             // Unless the loop has been woken, there is no job.
-            if !isAsleep { isAsleep = loop.take(&jobs, isIdle: timeout(for: loop, clock.now) != 0) }
-            now = clock.now  // a job can let libcurl deliver bytes
-            for job in jobs { carryOut(job, of: loop) }
+            if !isAsleep { isAsleep = loop.take(&jobs, isIdle: timeout(for: loop, now) != 0) }
+            mayHaveJobs = false
+            for job in jobs where carryOut(job, of: loop) { mayHaveJobs = true }
+            if mayHaveJobs { now = clock.now }
             jobs.removeAll(keepingCapacity: jobs.capacity <= 1 << 10)
             startAdmitted()
             startChannels()
             collect()
-            if closing != nil, admission.isEmpty, busy.isEmpty, channels.isEmpty { break }
-            // Bytes that arrived before this instant are received before idle timeouts are checked,
-            // even if this thread is delayed.
-            let start = clock.now
-            handleEvents(of: loop, since: start, &isAsleep)
-            if let instant = libraryInstant, instant <= systemNow { handleTimeout() }
-            if let instant = channels.instant, instant <= systemNow { handleChannelTimeout() }
-            if idleCheckInstant <= start { endIdle(start) }
-            collect()
-            if expiryInstant <= now { closeConnections() }
-        }
-        end(loop)
+            if rounds == 0 { roundsStart = now }
+            rounds += 1
+        } while mayHaveJobs && rounds < Self.maximumRounds && now &- roundsStart < Self.maximumDuration
+        if closing != nil, admission.isEmpty, busy.isEmpty, channels.isEmpty { return nil }
+        poller.prepare(&wait)
+        waitStart = now
+        let timeout = timeout(for: loop, now)
+        if timeout != 0, !isAsleep { isAsleep = loop.maySleep() }
+        guard isAsleep else { return 0 }
+        if timeout != 0, mayServeCallers { loop.openTurn() }
+        return timeout
     }
 
     /// Frees everything, and cancels the requests that arrived too late.
@@ -188,43 +260,52 @@ final class CurlEngine {
         curl_share_cleanup(share)
     }
 
-    private func carryOut(_ job: CurlLoop.Job, of loop: CurlLoop) {
+    /// - Returns: Whether code of the program has run. It may have added jobs.
+    private func carryOut(_ job: CurlLoop.Job, of loop: CurlLoop) -> Bool {
         switch job {
-        case .submit(let transfer, let host): admission.append(transfer, to: host) { !$0.isComplete }
+        case .submit(let transfer, let host):
+            admission.append(transfer, to: host) { !$0.isComplete }
+            return false
+        case .run(let job):
+            loop.run(job)
+            return true
+        default: now = clock.now  // libcurl may deliver bytes
+        }
+        switch job {
+        case .submit, .run: break
         case .cancel(let transfer):
-            if let handle = busy[ObjectIdentifier(transfer)] { end(handle, URLError(.cancelled)) }
+            if let handle = transfer.handle { end(handle, URLError(.cancelled)) }
         case .receiveMore(let transfer):
-            let handle = busy[ObjectIdentifier(transfer)]
-            if let handle, let unread = handle.attempt.unread {
+            if let handle = transfer.handle, let unread = handle.attempt.unread {
                 complete(handle, unread.code)
             } else {
-                proceed(handle) { $0.unpause() }
+                proceed(transfer.handle) { $0.unpause() }
             }
         case .open(let channel): channels.admission.append(channel, to: "") { !$0.hasEnded }
         case .proceed(let channel): proceed(channel)
         case .release(let channel): release(channel)
-        case .sendMore(let transfer): proceed(busy[ObjectIdentifier(transfer)]) { $0.sendMore() }
+        case .sendMore(let transfer): proceed(transfer.handle) { $0.sendMore() }
         case .close(let wanted):
             closing = wanted
-            closingInstant = closingInstant ?? clock.now
+            closingInstant = closingInstant ?? now
             idleCheckInstant = 0
             if wanted == .cancelling { cancelAll() }
         case .settle(let isSettled): isSettled.set(true)
         case .ring: break
         case .park: loop.park()
         }
+        return false
     }
 
-    /// Waits for events of sockets, for a wake-up or for the next instant, and handles them.
-    ///
-    /// - Parameter isAsleep: Whether the next thread that adds a job wakes the loop.
-    private func handleEvents(of loop: CurlLoop, since start: UInt64, _ isAsleep: inout Bool) {
-        let timeout = timeout(for: loop, start)
-        if timeout != 0, !isAsleep { isAsleep = loop.maySleep() }
-        let count = poller.wait(milliseconds: isAsleep ? timeout : 0)
+    /// Handles the events of a wait and the instants that have passed.
+    private func handleEvents(
+        _ count: Int, of wait: borrowing Poller.Wait, for loop: CurlLoop, _ isAsleep: inout Bool
+    ) {
+        loop.turn.closeToCallers()
         now = clock.now
+        if isAsleep, loop.wakeForTasks() { isAsleep = false }
         for index in 0..<count {
-            switch poller.event(index) {
+            switch poller.event(index, of: wait) {
             case .wakeUp:
                 loop.clearSignals()
                 isAsleep = false
@@ -233,12 +314,19 @@ final class CurlEngine {
             case .outdated: break
             }
         }
+        if let instant = libraryInstant, instant <= systemNow { handleTimeout() }
+        if let instant = channels.instant, instant <= systemNow { handleChannelTimeout() }
+        if idleCheckInstant <= waitStart { endIdle(waitStart) }
+        collect()
+        if expiryInstant <= now { closeConnections() }
     }
 
-    /// Blocks all signals, so that they are delivered to other threads of the program.
+    /// Blocks the signals that other threads of the program can receive. Those that the thread
+    /// itself causes, such as a trap in the code of a task, reach the handlers of the program.
     private func blockSignals() {
         var all = sigset_t()
         sigfillset(&all)
+        for signal in [SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT, SIGSYS] { sigdelset(&all, signal) }
         pthread_sigmask(SIG_SETMASK, &all, nil)
     }
 }

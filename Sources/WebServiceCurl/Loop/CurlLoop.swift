@@ -2,6 +2,7 @@
 import CCurl
 
 import Foundation
+import Synchronization
 import WebServiceCore
 
 #if canImport(Darwin)
@@ -15,9 +16,10 @@ import Glibc
 /// One event loop of a ``CurlSession``, as used by other threads.
 ///
 /// Other threads add jobs to the inbox of the loop. They wake the loop once for all jobs that are
-/// added before the loop takes them.
+/// added before the loop takes them. While the loop sleeps and has nothing in flight, they can also
+/// take its turn to send a small request.
 final class CurlLoop: Sendable {
-    /// A job that another thread adds to the inbox.
+    /// A job in the inbox of the loop.
     enum Job: Sendable {
         /// Sends a request to a host; see ``Admission``.
         case submit(CurlTransfer, host: Substring)
@@ -36,6 +38,8 @@ final class CurlLoop: Sendable {
         case close(CurlSession.Closing)
         /// Reports that the jobs before it were carried out.
         case settle(Once<Bool>)
+        /// Runs a part of a Swift task that prefers the loop as its executor.
+        case run(UnownedJob)
         /// Acts on an instant of a clock that is not the system clock.
         case ring
         /// Stops using libcurl, because the process exits.
@@ -57,18 +61,19 @@ final class CurlLoop: Sendable {
         /// Adds a job, unless the loop has ended.
         ///
         /// - Returns: Whether the caller must wake the loop.
-        mutating func add(_ job: Job, _ clock: TaskClock) -> Bool {
+        mutating func add(_ job: Job, to loop: CurlLoop) -> Bool {
             guard !hasEnded else { return false }
             jobs.append(job)
-            return wake(clock)
+            return wake(loop)
         }
 
         /// Marks the loop as awake.
         ///
         /// - Returns: Whether the loop was asleep.
-        mutating func wake(_ clock: TaskClock) -> Bool {
+        mutating func wake(_ loop: CurlLoop) -> Bool {
             defer { isAwake = true }
-            if token == nil { token = clock.beginWork() }
+            loop.turn.closeToCallers()
+            if token == nil { token = loop.clock.beginWork() }
             return !isAwake
         }
 
@@ -81,14 +86,19 @@ final class CurlLoop: Sendable {
         }
     }
 
-    private let inbox = WebServiceCore.Mutex(Inbox())
+    private let inbox = Lock(Inbox())
     private let wakeUp: WakeUp
-    private let thread = WebServiceCore.Mutex<(thread: JoinableThread?, isClaimed: Bool)>((nil, false))
+    private let thread = Lock<(thread: JoinableThread?, isClaimed: Bool)>((nil, false))
     /// Signaled when the thread has ended or is parked. Each thread that waits for the signal sends
     /// it again for the next one.
     private let threadEnd = ThreadSignal()
     private let forkCount = Fork.count
+    /// A Boolean value that indicates whether ``taskExecutor`` was read, so that Swift tasks may
+    /// run on the loop.
+    private let servesTasks = Atomic(false)
 
+    /// Open to callers only while the loop sleeps without jobs.
+    let turn: CurlTurn
     private let clock: TaskClock
 
     /// The executor of closures that prepare a request.
@@ -99,27 +109,37 @@ final class CurlLoop: Sendable {
     init(_ configuration: CurlSession.Configuration, _ clock: TaskClock, rules: HostRules) throws {
         self.clock = clock
         wakeUp = try WakeUp(orThrow: .curl)
-        // nonisolated(unsafe): only the thread uses the engine once it has started.
-        nonisolated(unsafe) let engine = try CurlEngine(configuration, clock, rules: rules, wakeUp: wakeUp.reader)
+        turn = CurlTurn(try CurlEngine(configuration, clock, rules: rules, wakeUp: wakeUp.reader))
         do {
-            let started = try JoinableThread(orThrow: .curl) { [self] in
-                RunningLoops.run(self) { engine.run(for: self) }
+            // Like the threads of the handler pool with glibc, for the code of tasks.
+            let started = try JoinableThread(orThrow: .curl, stackSize: 8 << 20) { [self] in
+                RunningLoops.run(self) { turn.run(self) }
                 threadEnd.signal()
             }
             thread.withLock { $0.thread = started }
         } catch {
-            engine.freeLibraryObjects()
+            turn.inspect { $0?.freeLibraryObjects() }
             throw error
         }
     }
 
     // MARK: For other threads
 
-    /// Adds a request to the inbox.
+    /// Sends a request on the calling thread if that takes little time, or adds it to the inbox.
     ///
+    /// On the threads of loops, requests are always added to the inbox.
+    ///
+    /// - Parameter isSmall: Whether the request is sent at once over an open connection.
     /// - Throws: `WebServiceError.Code.sessionClosed`.
-    func submit(_ transfer: CurlTransfer, _ request: EncodedRequest) throws {
-        try submit(.submit(transfer, host: request.host), request)
+    func submit(_ transfer: CurlTransfer, _ request: EncodedRequest, isSmall: Bool = false) throws {
+        let host = request.host
+        if isSmall, turn.isOpenToCallers, isInProcess, !Self.current.isSet,
+            let needsWaking = turn.send(transfer, to: host)
+        {
+            if needsWaking, inbox.withLock({ $0.wake(self) }) { wakeUp.signal() }
+            return
+        }
+        try submit(.submit(transfer, host: host), request)
     }
 
     /// Requests that the loop open a connection.
@@ -133,12 +153,12 @@ final class CurlLoop: Sendable {
         guard isInProcess else { throw Self.forkError(request.source) }
         let (isOpen, needsWaking, cancellation) = inbox.withLock { inbox in
             guard inbox.closing == nil else { return (false, false, inbox.cancellation) }
-            return (true, inbox.add(job, clock), nil)
+            return (true, inbox.add(job, to: self), nil)
         }
         guard isOpen else {
             throw WebServiceError(
                 .sessionClosed, "the session is closed; create a new session", request: request.source,
-                underlying: cancellation.map(SessionCancellation.init))
+                underlying: SessionClosure(cancellation: cancellation))
         }
         if needsWaking { wakeUp.signal() }
     }
@@ -180,7 +200,7 @@ final class CurlLoop: Sendable {
 
     private func add(_ job: Job) {
         guard forkCount == Fork.count else { return }
-        if inbox.withLock({ $0.add(job, clock) }) { wakeUp.signal() }
+        if inbox.withLock({ $0.add(job, to: self) }) { wakeUp.signal() }
     }
 
     /// Waits until the loop has carried out the jobs added so far, such as cancellations.
@@ -188,7 +208,7 @@ final class CurlLoop: Sendable {
         guard forkCount == Fork.count else { return }
         let isSettled = Once<Bool>()
         let (isAwaited, needsWaking) = inbox.withLock { inbox in
-            (!inbox.hasEnded, inbox.add(.settle(isSettled), clock))
+            (!inbox.hasEnded, inbox.add(.settle(isSettled), to: self))
         }
         if needsWaking { wakeUp.signal() }
         if isAwaited { _ = await isSettled.value }
@@ -197,20 +217,20 @@ final class CurlLoop: Sendable {
     /// Stops accepting requests and requests the end of the loop.
     func end(_ closing: CurlSession.Closing) {
         guard forkCount == Fork.count else { return }
-        let now = TaskClock.system.now  // see `SessionCancellation`
+        let now = TaskClock.system.now  // see `SessionClosure`
         let needsWaking = inbox.withLock { inbox in
             if closing == .cancelling, inbox.cancellation == nil { inbox.cancellation = now }
             guard inbox.closing == nil || closing == .cancelling else { return false }
             inbox.closing = closing
-            return inbox.add(.close(closing), clock)
+            return inbox.add(.close(closing), to: self)
         }
         if needsWaking { wakeUp.signal() }
     }
 
     /// Waits until the thread has ended.
     ///
-    /// Returns immediately on the loop's own thread, and in a forked process, where the thread does
-    /// not exist.
+    /// Returns immediately on the thread of a loop, because two loops could wait for each other,
+    /// and in a forked process, where the thread does not exist.
     func join() {
         guard forkCount == Fork.count else { return }
         let (thread, isMine) = thread.withLock { state in
@@ -218,7 +238,7 @@ final class CurlLoop: Sendable {
             return (state.thread, !state.isClaimed)
         }
         guard let thread else { return }
-        if thread.isCurrent {
+        if Self.current.isSet {
             if isMine { thread.detach() }
         } else {
             threadEnd.wait()
@@ -240,9 +260,22 @@ final class CurlLoop: Sendable {
 
     // MARK: For the loop's thread
 
+    /// Opens the turn to callers, unless there is a job.
+    func openTurn() {
+        inbox.withLock { inbox in
+            if !inbox.isAwake { turn.openToCallers() }
+        }
+    }
+
     /// Blocks the thread until the process has exited.
     func park() -> Never {
         thread.withLock { $0.isClaimed = true }  // a thread that waits for this one does not join it
+        let jobs = inbox.withLock { inbox in
+            inbox.hasEnded = true
+            defer { inbox.jobs = [] }
+            return inbox.jobs
+        }
+        for case .run(let job) in jobs { HandlerPool.shared.enqueue(job, of: asUnownedTaskExecutor()) }
         threadEnd.signal()
         while true { pause() }
     }
@@ -258,7 +291,7 @@ final class CurlLoop: Sendable {
         let (maySleep, token) = inbox.withLock { inbox in
             swap(&jobs, &inbox.jobs)
             if jobs.isEmpty, isIdle { return (true, inbox.sleep()) }
-            _ = inbox.wake(clock)
+            _ = inbox.wake(self)
             return (false, nil)
         }
         withExtendedLifetime(token) {}  // released outside the lock
@@ -273,6 +306,16 @@ final class CurlLoop: Sendable {
         }
         withExtendedLifetime(token) {}  // released outside the lock
         return maySleep
+    }
+
+    /// Marks the loop as awake if Swift tasks may run on it. Otherwise, jobs that these tasks add
+    /// on the loop's own thread would signal that thread.
+    ///
+    /// - Returns: Whether the loop is now awake. It must then take the jobs before it sleeps.
+    func wakeForTasks() -> Bool {
+        guard servesTasks.load(ordering: .relaxed) else { return false }
+        inbox.withLock { _ = $0.wake(self) }
+        return true
     }
 
     /// Clears the wake-up signals.
@@ -290,7 +333,51 @@ final class CurlLoop: Sendable {
         for case .submit(let transfer, _) in jobs { transfer.refuse(URLError(.cancelled)) }
         for case .open(let channel) in jobs { channel.end(URLError(.cancelled)) }
         for case .settle(let isSettled) in jobs { isSettled.set(true) }
+        for case .run(let job) in jobs { HandlerPool.shared.enqueue(job, of: asUnownedTaskExecutor()) }
         withExtendedLifetime(token) {}
+    }
+}
+
+/// The loop as the executor of Swift tasks (``CurlSession/executor``).
+///
+/// Each part of such a task, from one suspension to the next, is a job of the inbox. Jobs run in
+/// the order in which they were added. A job that the loop's own thread adds wakes no thread.
+extension CurlLoop: TaskExecutor {
+    /// The loop of the calling thread.
+    private static let current = ThreadFlag()
+
+    /// A Boolean value that indicates whether the calling thread runs the loop.
+    var isCurrent: Bool { Self.current.pointer == UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque()) }
+
+    /// Records that the calling thread runs the loop, until the thread ends.
+    func makeCurrent() { Self.current.pointer = UnsafeRawPointer(Unmanaged.passUnretained(self).toOpaque()) }
+
+    /// The loop as an executor. The first access sets ``servesTasks``.
+    var taskExecutor: any TaskExecutor {
+        servesTasks.store(true, ordering: .relaxed)
+        return self
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        // After the end of the loop, and in a forked process, tasks continue on the handler pool.
+        guard isInProcess else { return HandlerPool.shared.enqueue(job, of: asUnownedTaskExecutor()) }
+        let (isAdded, needsWaking) = inbox.withLock { inbox in (!inbox.hasEnded, inbox.add(.run(job), to: self)) }
+        if needsWaking { wakeUp.signal() }
+        if !isAdded { HandlerPool.shared.enqueue(job, of: asUnownedTaskExecutor()) }
+    }
+
+    /// Runs a part of a Swift task.
+    func run(_ job: UnownedJob) {
+        LoopExecutor.suspended {
+            #if DEBUG
+            let start = TaskClock.system.now
+            job.runSynchronously(on: asUnownedTaskExecutor())
+            LongJobs.check(.nanoseconds(Int64(clamping: TaskClock.system.now - start)))
+            #else
+            job.runSynchronously(on: asUnownedTaskExecutor())
+            #endif
+        }
     }
 }
 
@@ -298,17 +385,5 @@ extension CurlLoop: AlarmTarget {
     /// Wakes the loop at an instant of a clock that is not the system clock.
     func ring() {
         add(.ring)
-    }
-}
-
-extension EncodedRequest {
-    /// The scheme, host and port, as written in the URL.
-    fileprivate var host: Substring {
-        var slashes = 0
-        let end = url.utf8.firstIndex { byte in
-            if byte == UInt8(ascii: "/") { slashes += 1 }
-            return slashes == 3 || byte == UInt8(ascii: "?")
-        }
-        return url[..<(end ?? url.endIndex)]
     }
 }

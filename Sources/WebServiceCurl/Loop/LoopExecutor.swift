@@ -14,12 +14,17 @@ final class LoopExecutor: TaskExecutor {
     /// Allows the calling thread, which is that of a loop, to run jobs.
     static func allowJobs() { isLoop.isSet = true }
 
+    /// Calls a closure on the thread of a loop. Jobs that the closure enqueues run on the pool.
+    static func suspended(_ body: () -> Void) {
+        isLoop.isSet = false
+        body()
+        isLoop.isSet = true
+    }
+
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         guard Self.isLoop.isSet else { return HandlerPool.shared.enqueue(job, of: asUnownedTaskExecutor()) }
         // A job that this one enqueues runs on the pool, so that jobs are not nested.
-        Self.isLoop.isSet = false
-        job.runSynchronously(on: asUnownedTaskExecutor())
-        Self.isLoop.isSet = true
+        Self.suspended { job.runSynchronously(on: asUnownedTaskExecutor()) }
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import WebServiceCore
 
 #if canImport(Darwin)
@@ -27,7 +28,7 @@ final class RunningLoops: Sendable {
     /// TLS library.
     private static let isRegistered = atexit { perProcess.value.stop() } == 0
 
-    private let state = WebServiceCore.Mutex(State())
+    private let state = Lock(State())
 
     /// Runs the body on the thread of a loop. libcurl must have been initialized.
     static func run(_ loop: CurlLoop, _ body: () -> Void) {
@@ -43,10 +44,12 @@ final class RunningLoops: Sendable {
     }
 
     private func stop() {
-        let loops = state.withLock { state in
+        let loops = state.withLock { state -> [CurlLoop]? in
             state.isExiting = true
-            return Array(state.loops.values)
+            return state.loops.isEmpty ? nil : Array(state.loops.values)
         }
+        // In a forked process, the locks of the Swift runtime may be held forever.
+        guard let loops else { return }
         for loop in loops { loop.beginPark() }
         let end = TaskClock.system.now + Self.maximumWait
         for loop in loops {

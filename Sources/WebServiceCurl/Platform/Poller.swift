@@ -84,6 +84,8 @@ struct Poller: ~Copyable {
         let known = interest(socket)
         if !known.registered.isEmpty { deregister(socket) }
         action()
+        // The file may have been registered before it was replaced.
+        if !known.registered.isEmpty { deregister(socket) }
         if known.isWatched, !known.registered.isEmpty {
             register(socket, known.registered, isNew: true)
         } else {
@@ -124,8 +126,34 @@ struct Poller: ~Copyable {
     }
 
     #if os(Linux)
+    /// A Boolean value that indicates whether a running wait includes sockets that are registered
+    /// meanwhile.
+    static let updatesWaits = true
+
+    /// The events of a wait. The wait uses no state of the poller, so another thread may use the
+    /// poller meanwhile.
+    struct Wait: ~Copyable {
+        private let descriptor: Int32
+        fileprivate var ready = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 128)
+
+        fileprivate init(_ descriptor: Int32) {
+            self.descriptor = descriptor
+        }
+
+        deinit {
+            ready.deallocate()
+        }
+
+        /// Waits for events or until the timeout has elapsed; -1 waits indefinitely.
+        ///
+        /// - Returns: The number of events; ``Poller/event(_:of:)`` returns each of them.
+        mutating func run(milliseconds: Int32) -> Int {
+            // After EINTR, the loop waits again.
+            Int(max(0, epoll_wait(descriptor, ready.baseAddress, Int32(ready.count), milliseconds)))
+        }
+    }
+
     private let descriptor: Int32
-    private var ready = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 128)
 
     /// - Parameter wakeUp: A descriptor that wakes the loop when it becomes readable.
     init(wakeUp: Int32) throws {
@@ -135,7 +163,6 @@ struct Poller: ~Copyable {
     }
 
     deinit {
-        ready.deallocate()
         close(descriptor)
     }
 
@@ -154,21 +181,19 @@ struct Poller: ~Copyable {
         _ = epoll_ctl(descriptor, EPOLL_CTL_DEL, socket, &event)
     }
 
-    /// Waits for events or until the timeout has elapsed; -1 waits indefinitely.
-    ///
-    /// - Returns: The number of events; ``event(_:)`` returns each of them.
-    mutating func wait(milliseconds: Int32) -> Int {
-        if ready.count <= interests.count {
-            ready.deallocate()
-            ready = .allocate(capacity: interests.count * 2)
-        }
-        // After EINTR, the loop waits again.
-        return Int(max(0, epoll_wait(descriptor, ready.baseAddress, Int32(ready.count), milliseconds)))
+    /// Creates a wait, which the poller must outlive.
+    func makeWait() -> Wait { Wait(descriptor) }
+
+    /// Prepares a wait for the registered sockets.
+    func prepare(_ wait: inout Wait) {
+        guard wait.ready.count <= interests.count else { return }
+        wait.ready.deallocate()
+        wait.ready = .allocate(capacity: interests.count * 2)
     }
 
-    /// Returns an event of the last wait.
-    mutating func event(_ index: Int) -> Event {
-        let event = ready[index]
+    /// Returns an event of a wait.
+    mutating func event(_ index: Int, of wait: borrowing Wait) -> Event {
+        let event = wait.ready[index]
         var events: Events = []
         if event.events & (EPOLLIN.rawValue | EPOLLHUP.rawValue) != 0 { events.insert(.readable) }
         if event.events & EPOLLOUT.rawValue != 0 { events.insert(.writable) }
@@ -177,7 +202,20 @@ struct Poller: ~Copyable {
     }
     #else
     // poll(2), for systems without epoll.
-    private var ready: [(pollfd: pollfd, generation: UInt32)] = []
+    static let updatesWaits = false
+
+    struct Wait: ~Copyable {
+        fileprivate var descriptors: [pollfd] = []
+        fileprivate var generations: [UInt32] = []
+        fileprivate var ready: [(pollfd: pollfd, generation: UInt32)] = []
+
+        mutating func run(milliseconds: Int32) -> Int {
+            let count = poll(&descriptors, nfds_t(descriptors.count), milliseconds)
+            ready = count > 0 ? Array(zip(descriptors, generations)).filter { $0.0.revents != 0 } : []
+            return ready.count
+        }
+    }
+
     private var registered: [Int32: Events] = [:]
 
     init(wakeUp: Int32) throws {
@@ -192,19 +230,20 @@ struct Poller: ~Copyable {
         registered[socket] = nil
     }
 
-    mutating func wait(milliseconds: Int32) -> Int {
-        var descriptors = [pollfd(fd: wakeUp, events: Int16(POLLIN), revents: 0)]
+    func makeWait() -> Wait { Wait() }
+
+    func prepare(_ wait: inout Wait) {
+        wait.descriptors = [pollfd(fd: wakeUp, events: Int16(POLLIN), revents: 0)]
+        wait.generations = [0]
         for (socket, events) in registered {
             let wanted = (events.contains(.readable) ? POLLIN : 0) | (events.contains(.writable) ? POLLOUT : 0)
-            descriptors.append(pollfd(fd: socket, events: Int16(wanted), revents: 0))
+            wait.descriptors.append(pollfd(fd: socket, events: Int16(wanted), revents: 0))
+            wait.generations.append(interest(socket).generation)
         }
-        guard poll(&descriptors, nfds_t(descriptors.count), milliseconds) > 0 else { return 0 }
-        ready = descriptors.filter { $0.revents != 0 }.map { ($0, interest($0.fd).generation) }
-        return ready.count
     }
 
-    mutating func event(_ index: Int) -> Event {
-        let (event, generation) = ready[index]
+    mutating func event(_ index: Int, of wait: borrowing Wait) -> Event {
+        let (event, generation) = wait.ready[index]
         var events: Events = []
         if Int32(event.revents) & (POLLIN | POLLHUP) != 0 { events.insert(.readable) }
         if Int32(event.revents) & POLLOUT != 0 { events.insert(.writable) }

@@ -1,10 +1,7 @@
 import WebServiceCore
 
 /// The progress of one exchange of a ``CurlHandle``.
-///
-/// A class, because at run time, Swift checks each access to a structure in an object for
-/// conflicts.
-final class CurlAttempt {
+struct CurlAttempt {
     // MARK: Time
 
     /// The instant at which a byte was last sent, or received on the connection of the exchange,
@@ -33,7 +30,7 @@ final class CurlAttempt {
     }
 
     /// Records that bytes of the exchange were sent or received.
-    func progress(at now: UInt64) {
+    mutating func progress(at now: UInt64) {
         lastActivity = now
         lastProgress = now
     }
@@ -86,8 +83,13 @@ final class CurlAttempt {
     /// The number of missing bytes of the response; `nil` if it is unknown or the request body is
     /// not streamed.
     var remaining: Int64?
+    /// The number of body bytes received.
+    var bodyCount = 0
     /// A Boolean value that indicates whether the receiver has paused the exchange.
     var isPaused = false
+    /// A Boolean value that indicates whether libcurl receives nothing until
+    /// ``CurlHandle/receive()``, because the thread of a caller sends the request.
+    var isHeld = false
     /// The response that libcurl has not read; `nil` if there is none.
     var unread: UnreadResponse?
     /// The error with which the handle aborted the exchange.
@@ -106,7 +108,7 @@ final class CurlAttempt {
     }
 
     /// Prepares for sending the request again after the server has rejected the field `Expect`.
-    func startOver() {
+    mutating func startOver() {
         isRefused = false
         failure = nil
         unread = nil

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import WebServiceCore
 
 #if canImport(FoundationNetworking)
@@ -80,11 +81,15 @@ final class CurlChannel: Sendable {
 
     let request: EncodedRequest
     private let loop: CurlLoop
-    private let shared = Mutex(State())
+    /// Called with `true` when the channel begins to wait until the loop may connect, and with
+    /// `false` when the loop connects.
+    private let waitDidChange: @Sendable (Bool) -> Void
+    private let shared = Lock(State())
 
-    init(_ request: EncodedRequest, loop: CurlLoop) {
+    init(_ request: EncodedRequest, loop: CurlLoop, waitDidChange: @escaping @Sendable (Bool) -> Void) {
         self.request = request
         self.loop = loop
+        self.waitDidChange = waitDidChange
     }
 
     // MARK: For callers
@@ -106,6 +111,7 @@ final class CurlChannel: Sendable {
     }
 
     private func submit() {
+        waitDidChange(true)
         do { try loop.submit(self) } catch { end(error) }
     }
 
@@ -198,7 +204,8 @@ final class CurlChannel: Sendable {
     ///
     /// The loop calls this method when it begins to connect.
     func begin() -> CurlRoute? {
-        shared.withLock { state in
+        waitDidChange(false)
+        return shared.withLock { state in
             state.routing = nil
             return state.end == nil ? state.route : nil
         }

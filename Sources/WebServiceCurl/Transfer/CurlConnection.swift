@@ -42,8 +42,10 @@ extension CurlSession: ConnectingSession {
     ///
     /// ``Configuration/maximumWebSocketConnections`` limits the number of these connections. The
     /// options of the session for connections of requests apply to them.
-    package func connect(_ request: EncodedRequest) async throws -> any ByteConnection {
-        let channel = CurlChannel(request, loop: nextLoop())
+    package func connect(
+        _ request: EncodedRequest, waitDidChange: @escaping @Sendable (Bool) -> Void
+    ) async throws -> any ByteConnection {
+        let channel = CurlChannel(request, loop: nextLoop(), waitDidChange: waitDidChange)
         try await channel.open(configuration)
         return CurlConnection(channel, of: self)
     }

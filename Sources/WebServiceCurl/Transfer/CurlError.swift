@@ -96,7 +96,13 @@ enum CurlError {
         return error(.clientCertificateRejected, "\(text) (\(detail))")
     }
 
-    private static var headTooLarge: WebServiceError {
+    /// Returns whether the detail of an error is that nghttp2 rejected a header: because libcurl
+    /// stores no more of it, or because it consists of too many frames.
+    static func isOfHeadLimit(_ detail: String) -> Bool {
+        detail.contains("nghttp2") && (detail.contains("-902") || detail.contains("-905"))
+    }
+
+    static var headTooLarge: WebServiceError {
         WebServiceError(.responseTooLarge, "the response header fields exceed a limit of libcurl")
     }
 
@@ -107,6 +113,22 @@ enum CurlError {
                 .userAuthenticationRequired,
                 "the proxy refused the tunnel with status 407; set the user and the password that the proxy requires")
             : error(.cannotConnectToHost, "the proxy refused the tunnel with status \(status)")
+    }
+
+    /// Returns whether a SOCKS5 proxy refused the connection because of the user or the password
+    /// (RFC 1928, section 3, and RFC 1929, section 2).
+    static func isOfCredentials(_ reason: CURLproxycode) -> Bool {
+        reason == CURLPX_USER_REJECTED || reason == CURLPX_NO_AUTH
+    }
+
+    /// Returns the error for a SOCKS5 proxy that refused the user or the password.
+    static func socksError(_ reason: CURLproxycode) -> URLError {
+        error(
+            .userAuthenticationRequired,
+            reason == CURLPX_USER_REJECTED
+                ? "the SOCKS proxy rejected the user or the password; set those that the proxy requires"
+                : "the SOCKS proxy accepts no request without authentication; set the user and the password that the "
+                    + "proxy requires")
     }
 
     static func error(_ code: URLError.Code, _ text: String) -> URLError {

@@ -41,6 +41,8 @@ extension CurlHandle {
                 ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
         }
         ccurl_set_pointer(easy, CURLOPT_PREREQDATA, context)
+        ccurl_set_resolver_callback(easy) { _, _, context in CurlHandle.from(context)?.mayConnect() == false ? 1 : 0 }
+        ccurl_set_pointer(easy, CURLOPT_RESOLVER_START_DATA, context)
         ccurl_set_open_socket_callback(easy) { context, _, address in
             CurlHandle.from(context)?.openSocket(address) ?? CURL_SOCKET_BAD
         }
@@ -59,11 +61,14 @@ extension CurlHandle {
             }
             ccurl_set_pointer(easy, CURLOPT_DEBUGDATA, context)
         }
-        ccurl_set_long(easy, CURLOPT_BUFFERSIZE, 64 << 10)
+        setBufferSize(configuration.receiveBufferSize(isLarge: false))
         ccurl_set_long(easy, CURLOPT_MAXAGE_CONN, max(1, configuration.idleConnectionLifetime.milliseconds / 1000))
-        ccurl_set_string(easy, CURLOPT_ACCEPT_ENCODING, ContentCodings.system.acceptedNames)
+        ccurl_set_list(easy, CURLOPT_HTTPHEADER, engine.sessionFields.list)
+        // An empty string requests all codings that libcurl supports.
+        if ContentCodings.system.areLeftToLibrary { ccurl_set_string(easy, CURLOPT_ACCEPT_ENCODING, "") }
         ccurl_set_long(easy, CURLOPT_HTTP_CONTENT_DECODING, ContentCodings.system.areLeftToLibrary ? 1 : 0)
-        if let userAgent = configuration.userAgent {
+        // libcurl does not send the fields above in the request for a tunnel (CONNECT).
+        if engine.mayUseProxy, let userAgent = configuration.userAgent {
             try check(ccurl_set_string(easy, CURLOPT_USERAGENT, userAgent), "the user agent")
         }
         switch configuration.httpVersion {
@@ -92,26 +97,48 @@ extension CurlHandle {
         try configureProxy(configuration)
     }
 
-    /// The lowest rate, so that no byte is delayed by more than about seven seconds.
-    private static let minimumRate = 16 << 10
-
     private func limitRates(_ configuration: CurlSession.Configuration) throws {
         // libcurl adds up the bytes of all exchanges of a handle, so the handle is not reused.
         // libcurl waits after each buffer when it sends, and after up to a hundred buffers when it
         // receives.
         mustBeFreed =
             configuration.maximumBytesPerSecondReceived != nil || configuration.maximumBytesPerSecondSent != nil
-        if let rate = configuration.maximumBytesPerSecondReceived.map({ max($0, Self.minimumRate) }) {
+        if let rate = configuration.receiveRate {
             try check(
                 ccurl_set_size(easy, CURLOPT_MAX_RECV_SPEED_LARGE, curl_off_t(rate)),
                 "the option for maximumBytesPerSecondReceived")
-            ccurl_set_long(easy, CURLOPT_BUFFERSIZE, max(1 << 10, min(rate / 100, 64 << 10)))
         }
-        if let rate = configuration.maximumBytesPerSecondSent.map({ max($0, Self.minimumRate) }) {
+        if let rate = configuration.maximumBytesPerSecondSent.map({ max($0, CurlSession.Configuration.minimumRate) }) {
             try check(
                 ccurl_set_size(easy, CURLOPT_MAX_SEND_SPEED_LARGE, curl_off_t(rate)),
                 "the option for maximumBytesPerSecondSent")
             ccurl_set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, max(16 << 10, min(rate / 4, 64 << 10)))
         }
     }
+}
+
+extension CurlSession.Configuration {
+    /// The lowest rate, so that no byte is delayed by more than about seven seconds.
+    fileprivate static let minimumRate = 16 << 10
+
+    /// Returns the size of libcurl's receive buffer, in bytes.
+    ///
+    /// libcurl before 8.8 allocates it for each exchange, so a large buffer is used for large
+    /// bodies only. It is a little smaller than 64 KiB, because glibc consolidates its free memory
+    /// whenever a block of 64 KiB is freed, which includes the header of the block.
+    func receiveBufferSize(isLarge: Bool) -> Int {
+        max(1 << 10, min(receiveRate.map { $0 / 100 } ?? .max, isLarge ? (64 << 10) - 64 : Self.smallBufferSize))
+    }
+
+    /// The size of the receive buffer unless a large body is expected, in bytes. A longer body is
+    /// large.
+    static let smallBufferSize = 16 << 10
+
+    fileprivate var receiveRate: Int? { maximumBytesPerSecondReceived.map { max($0, Self.minimumRate) } }
+
+    /// The size of a buffer for the longest header that libcurl 7.88 to 8.0 stores over HTTP/2, and
+    /// for all bytes that these versions receive together with its end.
+    ///
+    /// These versions can deliver the rest of a longer header without the end of the response.
+    static var wholeHeadBufferSize: Int { (128 + 32) << 10 }
 }

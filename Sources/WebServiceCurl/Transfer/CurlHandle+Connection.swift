@@ -14,6 +14,7 @@ extension CurlHandle {
     /// closed.
     func maySend(_ ends: Connections.Ends) -> Bool {
         if driver != nil { return true }
+        let hasOversizedHead = attempt.sendCount > 0 && exceedsHeadLimit
         leaveConnection()
         // If the connection was closed before the response was read, libcurl sends the request
         // again.
@@ -21,14 +22,21 @@ extension CurlHandle {
         var ends = ends
         ends.isQUIC = engine.configuration.httpVersion == .http3 && engine.selectedVersion(self) == 3
         if let connection = attempt.unixConnection ?? engine.connection(ends) {
-            if connection.isIdle, connection.hasUnsolicitedBytes || engine.hasDecryptedBytes(self) {
-                connection.shutDown()
+            let isUnsolicited =
+                connection.isIdle
+                && (connection !== engine.callersConnection && connection.hasUnsolicitedBytes
+                    || engine.hasDecryptedBytes(self))
+            if isUnsolicited || connection.isUnusable {
+                // Takes too long for a caller. The loop's thread finds the connection again.
+                if engine.callersConnection == nil { connection.shutDown() }
+                if connection.isUnusable { forbidReuse() }
                 attempt.mustBeginAgain = true
                 return false
             }
             if !connection.wasUsed {
                 connection.isMultiplexed = connection.isQUIC || head.mayBeHTTP2 && engine.selectedVersion(self) == 2
                 connection.security = security(exchange?.request)
+                if connection.isMultiplexed, !connection.isQUIC { engine.limitReceiving(connection) }
             }
             attempt.security = connection.security
             connection.enter(self)
@@ -36,9 +44,17 @@ extension CurlHandle {
         }
         attempt.sendCount += 1
         attempt.isBodyOver = false
-        if attempt.sendCount == 1 { return true }
+        if attempt.isHeld { receive() }
+        if attempt.sendCount == 1 {
+            if engine.callersConnection != nil { holdResponse() }
+            return true
+        }
         // libcurl counts resends over the lifetime of a handle and fails at the sixth.
         mustBeFreed = true
+        if hasOversizedHead {
+            attempt.failure = CurlError.headTooLarge
+            return false
+        }
         if attempt.isIdempotent { return true }
         attempt.failure = CurlError.error(
             .networkConnectionLost,
@@ -60,11 +76,51 @@ extension CurlHandle {
         return attempt.upload?.rewind() ?? true
     }
 
+    /// A Boolean value that indicates whether the header of the response exceeds a limit of
+    /// libcurl's HTTP/2 library, which ends the connection.
+    ///
+    /// libcurl reports the same error to all exchanges of the connection. If there are several, it
+    /// belongs to the one whose header has begun.
+    var exceedsHeadLimit: Bool {
+        guard CurlError.isOfHeadLimit(String(cString: detail)) else { return false }
+        if attempt.connection?.user === self { return true }
+        return !head.isComplete && (attempt.headLines > 0 || ccurl_has_status(easy) != 0)
+    }
+
+    /// Prevents the reuse of a connection with HTTP/2 that has failed with this result, and that
+    /// libcurl could use again.
+    func closeFailedConnection(_ code: CURLcode) {
+        guard code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR || code == CURLE_HTTP2,
+            let connection = attempt.connection, connection.isMultiplexed, !connection.isQUIC,
+            engine.connection(connection.socket) === connection
+        else { return }
+        connection.fail()
+    }
+
     func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
-        guard attempt.unread == nil else { return CURL_SOCKET_BAD }
+        guard attempt.unread == nil, mayConnect() else { return CURL_SOCKET_BAD }
         let socket = engine.openSocket(address)
         if address?.pointee.family == AF_UNIX { attempt.unixConnection = engine.connection(socket) }
         return socket
+    }
+
+    /// Returns whether libcurl may look up a name or open a connection.
+    ///
+    /// It may not on the thread of a caller. The loop's thread then begins the exchange again.
+    func mayConnect() -> Bool {
+        if engine.callersConnection == nil { return true }
+        attempt.mustBeginAgain = true
+        return false
+    }
+
+    /// Prevents libcurl from receiving before ``receive()``. The request is sent nevertheless.
+    private func holdResponse() {
+        attempt.isHeld = curl_easy_pause(easy, CURLPAUSE_ALL) == CURLE_OK
+    }
+
+    /// Lets libcurl receive the response when it has arrived.
+    func receive() {
+        attempt.isHeld = curl_easy_pause(easy, CURLPAUSE_CONT) != CURLE_OK
     }
 
     func leaveConnection() {

@@ -50,6 +50,9 @@ extension CurlHandle {
     /// The status of the proxy's response to CONNECT; 0 without a response.
     var tunnelStatus: Int { long(CURLINFO_HTTP_CONNECTCODE) }
 
+    /// The reason for which a SOCKS proxy refused the connection.
+    var socksError: CURLproxycode { CURLproxycode(rawValue: numericCast(long(CURLINFO_PROXY_ERROR))) }
+
     /// The pin of the key that the server presented in the last TLS handshake.
     ///
     /// `nil` without pinned keys, or if libcurl's TLS library does not report the certificate.

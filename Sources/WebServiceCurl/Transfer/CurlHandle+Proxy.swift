@@ -1,9 +1,20 @@
 import CCurl
+import Foundation
 import WebServiceCore
 
 extension CurlSession.Proxy {
     /// A Boolean value that indicates whether libcurl supports TLS to a proxy.
     static var supportsHTTPS: Bool { ccurl_supports_https_proxies() != 0 }
+
+    /// A Boolean value that indicates whether the environment specifies a proxy.
+    ///
+    /// libcurl ignores `HTTP_PROXY`, which a request to a CGI program can set (RFC 3875, section
+    /// 4.1.18).
+    static var isInEnvironment: Bool {
+        let environment = ProcessInfo.processInfo.environment
+        return ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+            .contains { environment[$0]?.isEmpty == false }
+    }
 }
 
 extension CurlHandle {
@@ -13,11 +24,11 @@ extension CurlHandle {
         if case .authenticated(_, let user, let password, let usesDigest) = proxy {
             account = (user, password, usesDigest)
         }
-        // If the option for `no_proxy` is not set, libcurl reads the environment variable.
-        let isDirect = if case .none = proxy { true } else { false }
-        try check(ccurl_set_string(easy, CURLOPT_PROXY, isDirect ? "" : proxy.address), "the proxy")
+        // Without a value, libcurl reads the environment for each request.
+        let isFromEnvironment = if case .environment = proxy { engine.hasEnvironmentProxy } else { false }
         try check(
-            ccurl_set_string(easy, CURLOPT_NOPROXY, proxy.address == nil ? nil : ""), "the proxy for all hosts")
+            ccurl_set_string(easy, CURLOPT_PROXY, isFromEnvironment ? nil : proxy.address ?? ""), "the proxy")
+        try check(ccurl_set_string(easy, CURLOPT_NOPROXY, isFromEnvironment ? nil : ""), "the proxy for all hosts")
         try check(ccurl_set_string(easy, CURLOPT_PROXYUSERNAME, account.user), "the user of the proxy")
         try check(ccurl_set_string(easy, CURLOPT_PROXYPASSWORD, account.password), "the password of the proxy")
         let methods = account.usesDigest ? ccurl_auth_digest() : ccurl_auth_basic()

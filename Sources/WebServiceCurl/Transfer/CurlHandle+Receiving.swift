@@ -55,6 +55,7 @@ extension CurlHandle {
             return attempt.isPaused ? Int(CURL_WRITEFUNC_PAUSE) : 0
         }
         attempt.remaining? -= Int64(bytes.count)
+        attempt.bodyCount += bytes.count
         endIfResponseIsComplete()
         return bytes.count
     }

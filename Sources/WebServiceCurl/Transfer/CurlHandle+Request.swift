@@ -29,12 +29,20 @@ extension CurlHandle {
         attempt.isExclusive =
             engine.configuration.unixSocketPath != nil || !isReusable || isUnchecked
             || !engine.sharesConnections(of: exchange?.route.proxy)
-        ccurl_set_long(easy, CURLOPT_FRESH_CONNECT, attempt.isExclusive ? 1 : 0)
+        let mayUseHTTP2 = needsHTTP1 && isSecure && ccurl_ignores_required_http1() != 0
+        ccurl_set_long(easy, CURLOPT_FRESH_CONNECT, attempt.isExclusive || mayUseHTTP2 ? 1 : 0)
         ccurl_set_long(easy, CURLOPT_FORBID_REUSE, attempt.isExclusive ? 1 : 0)
         // With TLS, the handshake determines whether requests can share the connection, so waiting
         // for it is worthwhile. Without TLS, only the first response determines it.
         ccurl_set_long(easy, CURLOPT_PIPEWAIT, (isSecure || isHTTP2Known) && !attempt.isExclusive ? 1 : 0)
-        return isSecure || isHTTP2Known
+        let mayBeHTTP2 = isSecure && engine.configuration.httpVersion != .http1 || isHTTP2Known
+        let needsWholeHead = ccurl_has_first_http2_filter() != 0 && mayBeHTTP2 && !needsHTTP1
+        let isLarge = receiver.mayPause || exchange?.queue?.expectsLargeBody == true
+        setBufferSize(
+            needsWholeHead
+                ? CurlSession.Configuration.wholeHeadBufferSize
+                : engine.configuration.receiveBufferSize(isLarge: isLarge))
+        return mayBeHTTP2
     }
 
     /// Passes the configured addresses of the host to libcurl. libcurl stores them only as long as
@@ -110,20 +118,22 @@ extension CurlHandle {
         attempt.upload = body
     }
 
+    /// Sets the header fields of a request that has more than those of the session.
     func setFields(_ request: EncodedRequest) throws {
+        if request.headers.isEmpty, kind != .content { return }
         var cookies: String?
         var hasContentType = false
-        var language = engine.configuration.acceptLanguage
         for field in request.headers {
             if field.name.equalsIgnoringASCIICase("Cookie") {
                 cookies = cookies.map { $0 + "; " + field.value } ?? field.value
                 continue
             }
             if field.name.equalsIgnoringASCIICase("Content-Type") { hasContentType = true }
-            if field.name.equalsIgnoringASCIICase("Accept-Language") { language = nil }
             try add(field.name, field.value)
         }
-        if let language { try add("Accept-Language", language) }
+        for (name, value) in engine.sessionFields.values where request.headers[name] == nil {
+            try add(name.rawValue, value)
+        }
         if let cookies { try add("Cookie", cookies) }
         if let contentType = request.contentType, !hasContentType {
             try add("Content-Type", contentType)
@@ -146,14 +156,10 @@ extension CurlHandle {
     }
 
     private func add(_ name: String, _ value: String) throws {
-        // A semicolon denotes an empty value.
-        try addLine(value.isEmpty ? name + ";" : name + ": " + value)
+        try SessionFields.add(name, value, to: &fields)
     }
 
     private func addLine(_ line: String) throws {
-        guard let longer = curl_slist_append(fields, line) else {
-            throw WebServiceError(.curl, "libcurl could not allocate memory for the header fields")
-        }
-        fields = longer
+        try SessionFields.add(line: line, to: &fields)
     }
 }

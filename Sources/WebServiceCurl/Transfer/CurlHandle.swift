@@ -6,7 +6,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// An easy handle of libcurl, reused for successive exchanges. Confined to the thread of its loop.
+/// An easy handle of libcurl, reused for successive exchanges. Part of the engine, with its turn.
 final class CurlHandle {
     /// The exchange executed by the handle.
     struct Exchange {
@@ -33,19 +33,28 @@ final class CurlHandle {
     var mustBeFreed = false
 
     var exchange: Exchange?
+    /// The index of the handle in ``CurlEngine/busy``, while it executes an exchange.
+    var place = 0
     /// The driver of the channel that uses the handle instead of an exchange.
     weak var driver: ChannelDriver?
     /// The progress of ``exchange``, replaced as a whole when the exchange ends.
-    var attempt = CurlAttempt()
+    ///
+    /// Not checked for exclusivity at run time: only the turn's thread accesses it, and no access
+    /// calls code that accesses it again.
+    @exclusivity(unchecked) var attempt = CurlAttempt()
     var head: IncomingHead
 
     // The data to which libcurl refers until the options are set again.
 
     /// The kind of request that the handle is configured for.
     var kind = Kind.get
+    /// The header fields of the request; `nil` if they are ``CurlEngine/sessionFields``.
     var fields: UnsafeMutablePointer<curl_slist>?
     /// The configured addresses of the host.
     var resolution: UnsafeMutablePointer<curl_slist>?
+
+    /// The size of libcurl's receive buffer, in bytes.
+    private var bufferSize = 0
 
     enum Kind { case get, head, content }
 
@@ -83,6 +92,13 @@ final class CurlHandle {
         }
     }
 
+    /// Sets the size of the receive buffer. libcurl before 8.7 refuses it while the handle has a
+    /// buffer, which it keeps after an exchange that shared a connection.
+    func setBufferSize(_ size: Int) {
+        guard size != bufferSize, ccurl_set_long(easy, CURLOPT_BUFFERSIZE, size) == CURLE_OK else { return }
+        bufferSize = size
+    }
+
     /// Returns the handle that ``configure(_:_:)`` registered; `nil` if libcurl passes no pointer.
     static func from(_ context: UnsafeMutableRawPointer?) -> CurlHandle? {
         // The handle outlives the registration.
@@ -98,7 +114,7 @@ final class CurlHandle {
         attempt = CurlAttempt(request, at: now)
         let limit = request.source.options.connectTimeout ?? connectTimeout
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
-        try check(ccurl_set_string(easy, CURLOPT_URL, request.url), "the URL")
+        try check(request.url.withCString { ccurl_set_string(easy, CURLOPT_URL, $0) }, "the URL")
         ccurl_set_long(easy, CURLOPT_STREAM_WEIGHT, request.source.options.priority.streamWeight)
         if let proxy = exchange.route.proxy { try setProxy(proxy) }
         let mayBeHTTP2 = setVersion(request, exchange.receiver)
@@ -112,8 +128,10 @@ final class CurlHandle {
     func beginAgain() {
         detail[0] = 0
         attempt.mustBeginAgain = false
+        ccurl_set_long(easy, CURLOPT_FORBID_REUSE, attempt.isExclusive ? 1 : 0)
         guard attempt.isRefused, let request = exchange?.request else { return }
         attempt.startOver()
+        ccurl_set_list(easy, CURLOPT_HTTPHEADER, engine.sessionFields.list)
         curl_slist_free_all(fields)
         fields = nil
         do { try setFields(request) } catch { attempt.failure = error }
@@ -125,7 +143,7 @@ final class CurlHandle {
         if let closing = attempt.closing { engine.tlsClosing.forget(closing) }
         attempt.upload?.cancel()
         if fields != nil {
-            ccurl_set_list(easy, CURLOPT_HTTPHEADER, nil)
+            ccurl_set_list(easy, CURLOPT_HTTPHEADER, engine.sessionFields.list)
             curl_slist_free_all(fields)
             fields = nil
         }
@@ -179,7 +197,9 @@ final class CurlHandle {
         // libcurl rejects a response with too many codings, and decodes bodies if zlib is missing.
         case CURLE_BAD_CONTENT_ENCODING where !head.codings.isEmpty:
             return .failure(RejectingDecoder(names: head.codings).error)
+        case _ where exceedsHeadLimit: return .failure(CurlError.headTooLarge)
         case _ where attempt.sendCount > 0: return .failure(CurlError.responseError(code, detail))
+        case CURLE_PROXY where CurlError.isOfCredentials(socksError): return .failure(CurlError.socksError(socksError))
         case _ where tunnelStatus >= 300:
             return .failure(
                 CurlError.tunnelError(tunnelStatus))

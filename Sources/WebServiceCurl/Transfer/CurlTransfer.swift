@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import WebServiceCore
 
 #if canImport(FoundationNetworking)
@@ -24,8 +25,13 @@ final class CurlTransfer: StreamTask {
         var route = CurlRoute()
     }
 
+    /// The handle that executes the exchange; `nil` before and after.
+    ///
+    /// nonisolated(unsafe): only the thread that has the loop's turn accesses it.
+    nonisolated(unsafe) var handle: CurlHandle?
+
     private let loop: CurlLoop
-    private let shared: Mutex<State>
+    private let shared: Lock<State>
 
     init(
         _ request: any URLRequestEncodable, on session: CurlSession, loop: CurlLoop, receiver: any BodyReceiver
@@ -40,7 +46,7 @@ final class CurlTransfer: StreamTask {
             }
             return request
         }
-        shared = Mutex(State(phase: .suspended(Content(request: request, receiver: receiver, session: session))))
+        shared = Lock(State(phase: .suspended(Content(request: request, receiver: receiver, session: session))))
     }
 
     var state: DataTaskState { shared.withLock { $0.phase.state } }
@@ -50,7 +56,10 @@ final class CurlTransfer: StreamTask {
         do {
             let request = try content.request.get()
             let configuration = content.session.configuration
-            guard configuration.hasRoutes else { return try loop.submit(self, request) }
+            guard configuration.hasRoutes else {
+                let isSmall = request.isSmall && !content.receiver.mayPause
+                return try loop.submit(self, request, isSmall: isSmall)
+            }
             findRoute(of: request, configuration)
         } catch {
             refuse(error)
@@ -108,7 +117,7 @@ final class CurlTransfer: StreamTask {
         return state == .completed
     }
 
-    // MARK: For the loop's thread
+    // MARK: For the thread that has the loop's turn
 
     /// A Boolean value that indicates whether the transfer is complete.
     var isComplete: Bool { state == .completed }
@@ -132,5 +141,22 @@ final class CurlTransfer: StreamTask {
     func complete(_ result: Result<Headers, any Error>, _ metrics: TransportMetrics?) {
         let completed = shared.withLock { $0.phase.complete() }
         completed.content?.receiver.didComplete(result, metrics: metrics)
+    }
+}
+
+extension EncodedRequest {
+    /// A Boolean value that indicates whether the request is sent at once over an open connection.
+    fileprivate var isSmall: Bool {
+        stream == nil && bodySource == nil && body?.count ?? 0 <= 8 << 10 && source.options.expectsContinue == nil
+    }
+
+    /// The scheme, host and port, as written in the URL.
+    var host: Substring {
+        var slashes = 0
+        let end = url.utf8.firstIndex { byte in
+            if byte == UInt8(ascii: "/") { slashes += 1 }
+            return slashes == 3 || byte == UInt8(ascii: "?")
+        }
+        return url[..<(end ?? url.endIndex)]
     }
 }

@@ -17,7 +17,7 @@ struct Framing {
     /// The length of the body as sent, before decompression, in bytes.
     private(set) var contentLength: Int64?
     /// The names of the content codings, in the order in which they were applied, without
-    /// `identity`.
+    /// `identity` and `none`, which some servers send in its place.
     private(set) var codings: [String] = []
     /// The reason to reject the response.
     private(set) var violation: String?
@@ -94,13 +94,17 @@ struct Framing {
 
     private mutating func observeLength(_ value: Slice<UnsafeRawBufferPointer>) {
         // A list of equal lengths, which an intermediary may create, counts as one length.
-        for part in value.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
+        var rest = value
+        while true {
+            let part = rest.prefix { $0 != UInt8(ascii: ",") }
             guard let length = Self.number(Self.trimmed(part)) else {
                 violation = "the Content-Length is not a valid number"
                 return
             }
             if let contentLength, contentLength != length { violation = "two Content-Length values differ" }
             contentLength = length
+            guard part.endIndex < rest.endIndex else { return }
+            rest = rest[(part.endIndex + 1)...]
         }
     }
 
@@ -112,7 +116,8 @@ struct Framing {
     private mutating func observeCodings(_ value: Slice<UnsafeRawBufferPointer>) {
         for part in value.split(separator: UInt8(ascii: ",")) {
             let name = Self.trimmed(part)
-            if !name.isEmpty, !Self.equals(name, "identity") { codings.append(String(decoding: name, as: UTF8.self)) }
+            guard !name.isEmpty, !Self.equals(name, "identity"), !Self.equals(name, "none") else { continue }
+            codings.append(String(decoding: name, as: UTF8.self))
         }
     }
 

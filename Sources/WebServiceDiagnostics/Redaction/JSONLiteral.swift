@@ -42,44 +42,35 @@ enum JSONLiteral {
         return index
     }
 
-    /// Returns the content of a string without its escape sequences (RFC 8259, section 7).
+    /// Returns the escape sequence at an index (RFC 8259, section 7); `nil` if it is invalid.
     ///
-    /// Invalid escape sequences are retained; surrogates without a partner become U+FFFD.
-    static func unescaped(_ content: ArraySlice<UInt8>) -> [UInt8] {
-        var result: [UInt8] = []
-        result.reserveCapacity(content.count)
-        var rest = content
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "\\"), let escape = rest.popFirst() else {
-                result.append(byte)
-                continue
-            }
-            switch escape {
-            case UInt8(ascii: "b"): result.append(0x08)
-            case UInt8(ascii: "f"): result.append(0x0C)
-            case UInt8(ascii: "n"): result.append(0x0A)
-            case UInt8(ascii: "r"): result.append(0x0D)
-            case UInt8(ascii: "t"): result.append(0x09)
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): result.append(escape)
-            case UInt8(ascii: "u"):
-                guard let unit = codeUnit(rest) else {
-                    result += [byte, escape]
-                    continue
-                }
-                rest = rest.dropFirst(4)
-                var units = [unit]
-                if unit >> 10 == 0x36, rest.starts(with: "\\u".utf8), let low = codeUnit(rest.dropFirst(2)),
-                    low >> 10 == 0x37
-                {
-                    units.append(low)
-                    rest = rest.dropFirst(6)
-                }
-                result += Array(String(decoding: units, as: UTF16.self).utf8)
-            default: result += [byte, escape]
-            }
+    /// A surrogate without a partner is U+FFFD.
+    static func escape(at index: Int, in text: ArraySlice<UInt8>) -> Escaping.Unit? {
+        guard index + 1 < text.endIndex else { return nil }
+        let escape = text[index + 1]
+        switch escape {
+        case UInt8(ascii: "b"): return Escaping.Unit(content: .byte(0x08), length: 2)
+        case UInt8(ascii: "f"): return Escaping.Unit(content: .byte(0x0C), length: 2)
+        case UInt8(ascii: "n"): return Escaping.Unit(content: .byte(0x0A), length: 2)
+        case UInt8(ascii: "r"): return Escaping.Unit(content: .byte(0x0D), length: 2)
+        case UInt8(ascii: "t"): return Escaping.Unit(content: .byte(0x09), length: 2)
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"):
+            return Escaping.Unit(content: .byte(escape), length: 2)
+        case UInt8(ascii: "u"):
+            guard let unit = codeUnit(text[(index + 2)...]) else { return nil }
+            if let scalar = Unicode.Scalar(unit) { return Escaping.Unit(content: .scalar(scalar), length: 6) }
+            let rest = text[(index + 6)...]
+            guard unit >> 10 == 0x36, rest.starts(with: "\\u".utf8), let low = codeUnit(rest.dropFirst(2)),
+                low >> 10 == 0x37,
+                let scalar = Unicode.Scalar(0x10000 + (UInt32(unit & 0x3FF) << 10 | UInt32(low & 0x3FF)))
+            else { return Escaping.Unit(content: .scalar("\u{FFFD}"), length: 6) }
+            return Escaping.Unit(content: .scalar(scalar), length: 12)
+        default: return nil
         }
-        return result
     }
+
+    /// Returns the content of a string without its escape sequences.
+    static func unescaped(_ content: ArraySlice<UInt8>) -> [UInt8] { Escaping.json.decoded(content) }
 
     /// Returns the value of four hexadecimal digits.
     private static func codeUnit(_ bytes: ArraySlice<UInt8>) -> UInt16? {

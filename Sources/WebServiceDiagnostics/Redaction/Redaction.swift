@@ -19,6 +19,10 @@ import WebServiceCore
 /// - A private key in PEM, a JSON Web Token, a token with a well-known prefix such as `ghp_`, and
 ///   the path of a webhook at `hooks.slack.com` and similar hosts are secret under any name.
 /// - In JSON, the private members of a JSON Web Key are secret.
+/// - The credentials in a command line of curl, such as `curl -u user:password`, are secret.
+///
+/// Text within other text, such as a percent-encoded URL in a header field or JSON in a string, is
+/// decoded up to four levels deep. The rest of it remains byte for byte.
 ///
 /// All input is processed in linear time, regardless of its content. ``ExchangeLogger``,
 /// `Request.curlDescription(redaction:)` and `SessionTask.httpArchive(redaction:)` apply a
@@ -95,6 +99,16 @@ public struct Redaction: Sendable {
         }
     }
 
+    /// Returns whether the value of a header field is secret because of the field's name.
+    ///
+    /// Empty values and Booleans are not secret, and neither are counts of tokens.
+    func isSecret(header name: String, value: ArraySlice<UInt8>) -> Bool {
+        guard isSecret(header: name) else { return false }
+        if Self.secretFields.contains(name.asciiLowercased()) { return true }
+        if case .list = meaning(of: name), SecretRules.isNumber(value) { return false }
+        return !SecretRules.isNothing(value)
+    }
+
     /// Returns whether the string of a JSON member is secret because of the member's name.
     public func isSecret(key name: String) -> Bool {
         switch meaning(of: name) {
@@ -118,9 +132,25 @@ public struct Redaction: Sendable {
     /// Returns the value of a header field, or the placeholder if it is secret.
     ///
     /// In any other value, including URLs and JSON within it, user information is removed and the
-    /// values of secret names are replaced.
+    /// values of secret names are replaced. In `Sec-WebSocket-Protocol`, the token after a name
+    /// such as `bearer` is also replaced.
     public func value(ofHeader name: String, _ value: String) -> String {
-        isSecret(header: name) ? replacement(of: value) : redacted(value) { $0.value($1) }
+        if isSecret(header: name, value: Array(value.utf8)[...]) { return replacement(of: value) }
+        let isProtocol = name.equalsIgnoringASCIICase("Sec-WebSocket-Protocol")
+        return redacted(value) { isProtocol ? $0.protocols($1) : $0.value($1) }
+    }
+
+    /// Returns a sentence, such as the message of an error, with the secrets in it replaced.
+    package func text(_ text: String) -> String { redacted(text) { $0.value($1) } }
+
+    /// Returns whether text contains a placeholder, including one that is percent-encoded.
+    package func containsPlaceholder(_ text: String) -> Bool {
+        var bytes = Array(text.utf8)
+        for _ in 0...TextRedactor.maximumDepth {
+            if bytes.holds(placeholder.utf8) { return true }
+            bytes = percentDecoded(bytes)
+        }
+        return false
     }
 
     /// Returns a URL with the secret values of its query replaced.

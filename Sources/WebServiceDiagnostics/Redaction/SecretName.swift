@@ -162,7 +162,8 @@ extension SecretName {
             """),
         "string": set("connection conn"), "str": set("connection conn"),
         "response": set("saml"), "request": set("saml"), "phrase": set("pass seed recovery secret"),
-        "word": set("pass"), "data": set("string secret"), "id": set("session sess secret"), "number": set("pin"),
+        "word": set("pass"), "data": set("string secret"), "hint": set("token"),
+        "id": set("session sess secret"), "number": set("pin"),
     ]
     /// Words before `token` in names of positions in a list or of parts of a text.
     private static let harmlessTokens = set(

@@ -82,7 +82,7 @@ final class SecretRules {
 
     /// Returns whether a value is empty, a literal for a missing value or a Boolean, or consists of
     /// asterisks.
-    private static func isNothing(_ value: ArraySlice<UInt8>) -> Bool {
+    static func isNothing(_ value: ArraySlice<UInt8>) -> Bool {
         if value.count <= 9,
             ["", "null", "nil", "none", "true", "false", "undefined"].contains(ASCII.lowercased(value))
         {

@@ -95,14 +95,7 @@ extension TextRedactor {
             return (start < line.upperBound && bytes[start] == 0x20 ? start + 1 : start)..<line.upperBound
         }
         guard let first = contents.first, let last = contents.last else { return }
-        guard contents.count > 1 else { return value(first) }
-        let joined = Array(contents.map { bytes[$0] }.joined(separator: [0x0A]))
-        guard depth < Self.maximumDepth, let shown = decoded(joined) else { return }
-        edit(
-            first.lowerBound..<last.upperBound,
-            Array(
-                shown.split(separator: 0x0A, omittingEmptySubsequences: false)
-                    .joined(separator: "\ndata: ".utf8)))
+        contents.count > 1 ? nested(first.lowerBound..<last.upperBound, .lines) : value(first)
     }
 
     /// Returns the lines without their ends: CR, LF or both.
@@ -217,7 +210,11 @@ extension TextRedactor {
             guard let colon = bytes[line].firstIndex(of: UInt8(ascii: ":")) else { continue }
             let name = String(decoding: bytes[line.lowerBound..<colon], as: UTF8.self)
             let value = trimmed(colon + 1..<line.upperBound)
-            if rules.redaction.isSecret(header: name) { replace(value) } else { scan(value, .value) }
+            if rules.redaction.isSecret(header: name, value: bytes[value]) {
+                replace(value)
+            } else {
+                scan(value, .value)
+            }
         }
         var content = start..<range.upperBound
         // The line break before the boundary belongs to the boundary.

@@ -24,7 +24,10 @@ extension TextRedactor {
     /// Returns the credentials after a scheme such as `Bearer`: a word with a digit or an equals
     /// sign.
     func credentials(after name: Range<Int>, _ end: Int) -> Range<Int>? {
-        guard [5, 6].contains(name.count), name.upperBound < end, bytes[name.upperBound] == 0x20 else { return nil }
+        // In a form, a plus sign is a space.
+        guard [5, 6].contains(name.count), name.upperBound < end, " +".utf8.contains(bytes[name.upperBound]) else {
+            return nil
+        }
         guard ["bearer", "basic"].contains(ASCII.lowercased(bytes[name])) else { return nil }
         let start = name.upperBound + 1
         let word = bytes[start..<end].prefix { ASCII.isAlphanumeric($0) || "-._~+/=".utf8.contains($0) }
@@ -44,7 +47,10 @@ extension TextRedactor {
         let secret = bytes[(name.upperBound + 1)..<end].prefix {
             ASCII.isAlphanumeric($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
         }
-        let isToken = isBot ? secret.count >= 16 : secret.count == 35 && secret.starts(with: "AA".utf8)
+        // A segment of a path is longer than a word such as `bot123456:on`.
+        let isSegment = name.lowerBound > 0 && bytes[name.lowerBound - 1] == UInt8(ascii: "/")
+        let isToken =
+            isBot ? secret.count >= (isSegment ? 8 : 16) : secret.count == 35 && secret.starts(with: "AA".utf8)
         return isToken ? secret.indices : nil
     }
 
@@ -84,6 +90,43 @@ extension TextRedactor {
             key = word(after: index)
         }
         return index
+    }
+
+    /// Redacts the elements of a list of subprotocols that follow a name such as `bearer`, as in
+    /// `bearer, TOKEN`, or contain such a name and a token, as in `bearer.TOKEN`.
+    mutating func protocols(_ range: Range<Int>) {
+        var isSecret = false
+        var start = range.lowerBound
+        while start < range.upperBound {
+            let end = bytes[start..<range.upperBound].firstIndex(of: UInt8(ascii: ",")) ?? range.upperBound
+            let element = trimmed(start..<end)
+            let text = String(decoding: bytes[element], as: UTF8.self)
+            if element.isEmpty {
+                start = end + 1
+                continue
+            }
+            if isSecret {
+                replace(element)
+                isSecret = false
+            } else {
+                isSecret = SecretRules.isSecret(rules.meaning(of: text))
+                if let token = token(in: element) { replace(token) } else { scan(element, .value) }
+            }
+            start = end + 1
+        }
+    }
+
+    /// Returns the text after a part that names a secret, if it is long and contains a digit.
+    private func token(in element: Range<Int>) -> Range<Int>? {
+        var start = element.lowerBound
+        while let end = bytes[start..<element.upperBound].firstIndex(where: { ".-:|~".utf8.contains($0) }) {
+            let rest = bytes[(end + 1)..<element.upperBound]
+            if SecretRules.isSecret(rules.meaning(of: String(decoding: bytes[start..<end], as: UTF8.self))) {
+                return rest.count >= 16 && rest.contains(where: ASCII.isDigit) ? rest.indices : nil
+            }
+            start = end + 1
+        }
+        return nil
     }
 
     /// Returns the name for `value` that directly follows a pair such as `name: API_KEY`.

@@ -127,7 +127,7 @@ extension TextRedactor {
             let secret = String(decoding: isEscaped ? JSONLiteral.unescaped(content) : Array(content), as: UTF8.self)
             edit(node.range, JSONLiteral.escaped(rules.redaction.replacement(of: secret).utf8))
         } else if isEscaped {
-            if let shown = decoded(JSONLiteral.unescaped(content)) { edit(node.range, JSONLiteral.escaped(shown)) }
+            nested(node.range, .json)
         } else {
             let count = edits.count
             value(node.range)

@@ -97,7 +97,7 @@ extension TextRedactor {
         if opened.count <= 4, ["key", "name"].contains(ASCII.lowercased(opened)), text.count <= 96 {
             next = rules.meaning(of: String(decoding: bytes[text], as: UTF8.self))
         }
-        value(range, syntax)
+        bytes[range].contains(UInt8(ascii: "&")) ? nested(range, .markup, syntax) : value(range, syntax)
     }
 
     /// Redacts the attributes of a tag, and the value that its name or another attribute describes.

@@ -17,7 +17,10 @@ extension TextRedactor {
             } else if byte == UInt8(ascii: "/"), let user = userInformation(index + 1..<end) {
                 if !bytes[user].elementsEqual("git@".utf8) { edit(user, []) }
                 index = user.upperBound
+            } else if byte == UInt8(ascii: "\\") || byte == UInt8(ascii: "&") {
+                index = escapedText(fromEscape: index, end, &state)
             } else {
+                if byte == 0x0A, state.isCurl { state.isCurl = isContinued(index, range) }
                 index += 1
             }
         }
@@ -29,6 +32,10 @@ extension TextRedactor {
         var authorization: Bool?
         /// The value of `name` or `key`, before a pair such as `name: API_KEY` and `value: …`.
         var pairName: Range<Int>?
+        /// The index after the escaped text that was decoded last.
+        var escapedEnd = 0
+        /// Whether the text is a command line of curl.
+        var isCurl = false
     }
 
     /// Redacts the value after a name, or the name if it is itself a secret.
@@ -39,6 +46,7 @@ extension TextRedactor {
     ) -> Int {
         let end = range.upperBound
         let word = bytes[name]
+        if let next = escapedText(name, end, &state) { return next }
         if word.count >= 10, word.first == UInt8(ascii: "-"), begins("-----BEGIN", at: name.lowerBound, before: end) {
             return privateKey(name.lowerBound..<end) ?? name.upperBound
         }
@@ -60,12 +68,20 @@ extension TextRedactor {
                 return netrc(name.upperBound..<end, hasHost: hasHost)
             }
         }
+        if let credentials = curlCredentials(name, in: range, &state) {
+            replace(credentials)
+            return credentials.upperBound
+        }
         guard let place = separator(after: name, end, syntax) else { return name.upperBound }
         var start = place.after
-        let text = pairName(name, place.after..<end, &state) ?? Self.decodedName(word)
+        let isEncoded = isEncoded(name)
+        // Before a colon, encoded text is not a name.
+        if isEncoded, place.isField { return name.upperBound }
+        let last = isEncoded ? Self.lastName(word) : nil
+        let text = last?.name ?? pairName(name, place.after..<end, &state) ?? Self.decodedName(word)
         let meaning = rules.meaning(of: text)
         if case .harmless = meaning { return name.upperBound }
-        let isParameter = name.lowerBound > range.lowerBound && "?&".utf8.contains(bytes[name.lowerBound - 1])
+        let isParameter = last?.isParameter ?? followsDelimiter(name, range)
         // This check precedes the search for the value, so that each value is examined once.
         if case .parameter = meaning, !isParameter, text.equalsIgnoringASCIICase("key") { return place.after }
         if place.isField {
@@ -86,7 +102,10 @@ extension TextRedactor {
             }
         }
         let isLine = place.isField && !place.isQuoted || syntax == .text && isLineStart(name.lowerBound, range)
-        let (value, next) = extent(start..<end, syntax, isLine: isLine, isField: place.isField)
+        let isDoubled = place.isDoubled && begins("\"\"", at: start, before: end)
+        let (value, next) =
+            isDoubled
+            ? doubledExtent(start + 2..<end) : extent(start..<end, syntax, isLine: isLine, isField: place.isField)
         if isLine, syntax == .text, place.isField, isBlockStart(value) {
             return block(after: value, name, range) ?? place.after
         }
@@ -100,6 +119,14 @@ extension TextRedactor {
         return next
     }
 
+    /// Returns whether a name follows a delimiter of a URL.
+    private func followsDelimiter(_ name: Range<Int>, _ range: Range<Int>) -> Bool {
+        guard name.lowerBound > range.lowerBound else { return false }
+        return "?&#".utf8.contains(bytes[name.lowerBound - 1])
+            || name.lowerBound - 5 >= range.lowerBound
+                && begins("&amp;", at: name.lowerBound - 5, before: name.lowerBound)
+    }
+
     /// Returns whether a name is that of a header field with several words, such as `X-Api-Key`.
     private func isFieldName(_ name: ArraySlice<UInt8>) -> Bool {
         name.contains(UInt8(ascii: "-")) && (name.first.map { (0x41...0x5A).contains($0) } ?? false)
@@ -111,6 +138,8 @@ extension TextRedactor {
         /// A Boolean value that indicates whether the separator is `:`.
         var isField: Bool
         var isQuoted = false
+        /// Whether the quotation marks are doubled, as in a field of CSV (RFC 4180, section 2).
+        var isDoubled = false
     }
 
     private func separator(after name: Range<Int>, _ end: Int, _ syntax: Syntax) -> Separator? {
@@ -120,6 +149,8 @@ extension TextRedactor {
         let quote = byte(index) == UInt8(ascii: "\\") ? (index..<end).first { bytes[$0] != UInt8(ascii: "\\") } : index
         let hasQuote = Self.isQuote(byte(quote ?? end))
         if hasQuote { index = (quote ?? index) + 1 }
+        let isDoubled = hasQuote && begins("\"\"", at: index - 1, before: end)
+        if isDoubled { index += 1 }
         let entity = quoteEntity(at: index, before: end)
         index += entity?.count ?? 0
         let isQuoted = hasQuote || entity != nil
@@ -131,7 +162,7 @@ extension TextRedactor {
         case UInt8(ascii: ":") where byte(index + 1) == UInt8(ascii: "="):
             return Separator(after: index + 2, isField: false, isQuoted: isQuoted)
         case UInt8(ascii: ":") where byte(index + 1) != UInt8(ascii: "/") || byte(index + 2) != UInt8(ascii: "/"):
-            return Separator(after: index + 1, isField: true, isQuoted: isQuoted)
+            return Separator(after: index + 1, isField: true, isQuoted: isQuoted, isDoubled: isDoubled)
         default: return nil
         }
     }
@@ -139,7 +170,7 @@ extension TextRedactor {
     // MARK: Values
 
     /// Returns the reference to a quotation mark at an index, as in attributes of HTML.
-    private func quoteEntity(at index: Int, before end: Int) -> [UInt8]? {
+    func quoteEntity(at index: Int, before end: Int) -> [UInt8]? {
         guard index < end, bytes[index] == UInt8(ascii: "&") else { return nil }
         return Self.quoteEntities.first { begins($0, at: index, before: end) }
     }
@@ -147,7 +178,7 @@ extension TextRedactor {
     private static let quoteEntities = ["&quot;", "&#34;", "&#x22;", "&apos;", "&#39;", "&#x27;"].map { Array($0.utf8) }
 
     /// Returns the content of a value, and the index after it.
-    private func extent(_ range: Range<Int>, _ syntax: Syntax, isLine: Bool, isField: Bool)
+    func extent(_ range: Range<Int>, _ syntax: Syntax, isLine: Bool, isField: Bool)
         -> (value: Range<Int>, next: Int)
     {
         var index = range.lowerBound
@@ -204,6 +235,12 @@ extension TextRedactor {
             index += 1
         }
         return (trimmed(range.lowerBound..<index), index)
+    }
+
+    /// Returns the content of a value before doubled quotation marks, and the index after them.
+    private func doubledExtent(_ range: Range<Int>) -> (value: Range<Int>, next: Int) {
+        let last = index(of: "\"\"", in: range)
+        return (range.lowerBound..<last, min(last + 2, range.upperBound))
     }
 
     func isLineStart(_ index: Int, _ range: Range<Int>) -> Bool {

@@ -1,11 +1,11 @@
-import Foundation
 import WebServiceCore
 
 /// Finds the secrets in a text, in linear time.
 ///
 /// The redactor collects the ranges to replace, so that a text without secrets remains byte for
 /// byte. Escaped and encoded parts are decoded and redacted by another redactor, up to
-/// ``maximumDepth`` levels, and encoded again only if they contain a secret.
+/// ``maximumDepth`` levels. Its replacements are escaped and inserted at their places, so that the
+/// rest of such a part also remains byte for byte.
 struct TextRedactor {
     /// The forms in which a name precedes its value.
     enum Syntax {
@@ -56,6 +56,12 @@ struct TextRedactor {
         for index in start..<edits.count { edits[index].text = JSONLiteral.escaped(edits[index].text) }
     }
 
+    /// Extends the last edit, if it ends at an index, to another index.
+    mutating func extendEdit(from end: Int, to index: Int) {
+        guard let last = edits.last, last.range.upperBound == end, index > end else { return }
+        edits[edits.count - 1].range = last.range.lowerBound..<index
+    }
+
     /// Removes the edits from an index to the end.
     mutating func removeEdits(from start: Int) { edits.removeSubrange(start...) }
 
@@ -94,19 +100,6 @@ struct TextRedactor {
         return false
     }
 
-    /// Redacts a value in decoded form.
-    ///
-    /// - Returns: The redacted value; `nil` if the value contains no secret.
-    func decoded(_ value: [UInt8]) -> [UInt8]? {
-        guard depth < Self.maximumDepth else {
-            let isPlain = !value.contains { "=:@".utf8.contains($0) }
-            return isPlain ? nil : Array(rules.redaction.replacement(of: String(decoding: value, as: UTF8.self)).utf8)
-        }
-        var redactor = TextRedactor(rules, value, depth: depth + 1)
-        redactor.value(value.indices)
-        return redactor.redacted
-    }
-
     // MARK: Queries and forms
 
     /// Redacts the names and the values of a query or a form.
@@ -140,16 +133,8 @@ struct TextRedactor {
 
     /// Redacts a name or a value that may be percent-encoded.
     private mutating func encoded(_ range: Range<Int>) {
-        guard bytes[range].contains(UInt8(ascii: "%")) else { return value(range) }
-        let plain = percentDecoded(bytes[range].map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 })
-        guard let shown = decoded(plain) else { return }
-        let text = String(decoding: shown, as: UTF8.self)
-        edit(range, Array((text.addingPercentEncoding(withAllowedCharacters: Self.unreserved) ?? text).utf8))
+        bytes[range].contains(UInt8(ascii: "%")) ? nested(range, .percent) : value(range)
     }
-
-    /// The characters that need no encoding (RFC 3986, section 2.3).
-    private static let unreserved = CharacterSet(
-        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
     static func decodedName(_ name: ArraySlice<UInt8>) -> String {
         String(decoding: name.contains(UInt8(ascii: "%")) ? percentDecoded(name) : Array(name), as: UTF8.self)

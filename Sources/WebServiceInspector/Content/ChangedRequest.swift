@@ -19,7 +19,7 @@ struct ChangedRequest: Decodable {
     /// - Throws: `WebServiceError` with the code `encoding`.
     func request(from sent: RecordedAttempt, _ redaction: Redaction) throws -> Request {
         let isSameURL = url == redaction.url(sent.url)
-        let hasPlaceholder = { (text: String) in text.contains(redaction.placeholder) }
+        let hasPlaceholder = { (text: String) in redaction.containsPlaceholder(text) }
         guard isSameURL || !hasPlaceholder(url) else {
             throw Self.error("the changed URL contains a redacted value; enter the value")
         }

@@ -144,11 +144,6 @@ struct ShownAttempt: Encodable {
 }
 
 extension Redaction {
-    /// Returns a sentence with the values of secret names redacted, for example in URLs.
-    func text(_ text: String) -> String {
-        value(ofHeader: "", text)
-    }
-
     /// Returns the names and values of header fields without secrets.
     func pairs(of headers: Headers) -> [[String]] {
         headers.map { [$0.name, value(ofHeader: $0.name, $0.value)] }

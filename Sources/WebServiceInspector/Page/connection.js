@@ -61,6 +61,9 @@ $("clear").addEventListener("click", () => {
   if (selected !== null) { selected = null; $("detail").hidden = true; $("main").classList.remove("split"); }
   update();
 });
+// An error of the page is visible to who looks at it.
+addEventListener("error", event => tell("The page has an error: " + event.message));
+addEventListener("unhandledrejection", event => tell("The page has an error: " + event.reason));
 // The duration of exchanges in progress.
 setInterval(() => { if (shown.some(row => row.duration === undefined)) schedule(); }, 250);
 update();

@@ -5,7 +5,7 @@ const tabs = [
 ];
 // - part: The index of a request of the exchange; -1 for the last one.
 function select(number, opens, part) {
-  if (number !== selected) { attempt = -1; detail = null; }
+  if (number !== selected) { attempt = -1; detail = null; clearPanel("Loading…"); }
   if (part !== undefined) attempt = part;
   selected = number;
   if (opens && $("detail").hidden) { $("detail").hidden = false; $("main").classList.add("split"); }
@@ -21,6 +21,13 @@ function close() {
   render();
   list.focus();
 }
+// A panel never shows another exchange than the selected one.
+function clearPanel(text) {
+  $("title").replaceChildren();
+  $("copy").hidden = true;
+  $("panel").replaceChildren(el("p", "note", text));
+  delete $("panel").dataset.shown;
+}
 // Loads the details, at most one request at a time.
 async function load() {
   if (isLoading) { isStale = true; return; }
@@ -28,21 +35,24 @@ async function load() {
   do {
     isStale = false;
     const number = selected;
-    if (number < 0) { detail = imported.get(number) || null; if (detail) show(); continue; }
-    try {
-      const response = await fetch("exchanges/" + number);
-      if (!response.ok) throw new Error(response.status === 404 ? "removed" : "status " + response.status);
-      const loaded = await response.json();
-      if (number === selected) { detail = loaded; show(); }
-    } catch (error) {
-      if (number === selected && !detail) {
-        const text = error.message === "removed" ? "The exchange was removed to limit the memory."
-          : "The details cannot be loaded, because the program has ended.";
-        $("panel").replaceChildren(el("p", "note", text));
-      }
-    }
+    let loaded = null, failure = null;
+    if (number < 0) loaded = imported.get(number);
+    else [loaded, failure] = await fetched(number);
+    if (number !== selected) continue;
+    if (loaded) { detail = loaded; show(); } else if (!detail && failure) clearPanel(failure);
   } while (isStale);
   isLoading = false;
+}
+// Returns the details of an exchange, or a text with the reason why there are none.
+async function fetched(number) {
+  try {
+    const response = await fetch("exchanges/" + number);
+    if (response.ok) return [await response.json(), null];
+    return [null, response.status === 404 ? "The exchange was removed to limit the memory."
+      : "The details cannot be loaded: status " + response.status + "."];
+  } catch {
+    return [null, "The details cannot be loaded, because the program has ended."];
+  }
 }
 function current() {
   const attempts = detail.attempts;
@@ -64,10 +74,19 @@ function show() {
   // An update does not replace what is being changed.
   if (tab === "send" && $("panel").dataset.shown === selected + tab) return;
   const top = $("panel").dataset.shown === selected + tab ? $("panel").scrollTop : 0;
-  $("panel").replaceChildren(...panels[tab](row));
+  $("panel").replaceChildren(...panelNodes(row));
   $("panel").dataset.shown = selected + tab;
   $("panel").scrollTop = top;
   markFound();
+}
+// An error of the page replaces the panel, and is reported like an uncaught exception.
+function panelNodes(row) {
+  try {
+    return panels[tab](row);
+  } catch (error) {
+    reportError(error);
+    return [el("p", "error", "The page has an error and cannot show this panel: " + error)];
+  }
 }
 const panels = {
   send: () => sendNodes(),
@@ -106,7 +125,7 @@ const panels = {
       ...bodyNodes(sent.requestBody, detail.placeholder, sent.url),
     ];
   },
-  response() {
+  response(row) {
     const sent = current();
     const response = sent ? sent.response : detail.response;
     const nodes = sent ? attemptButtons() : [el("p", "note", "No request was sent for this response.")];

@@ -170,7 +170,13 @@ final class RecordingReceiver: BodyReceiver {
 
     func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
         state.withLock { $0 = .init(head: head, length: length) }
-        let decoder = decoder.map { RecordingDecoder($0) { [self] in append($0) } }
+        let decoder = decoder.map {
+            RecordingDecoder($0) { [self] in
+                append($0)
+            } failed: { [self] error in
+                state.withLock { $0?.error = error }
+            }
+        }
         isEncoded.withLock { $0 = decoder != nil }
         try receiver.didReceive(head, length: length, decoder: decoder)
     }
@@ -225,24 +231,38 @@ final class RecordingReceiver: BodyReceiver {
     }
 }
 
-/// A decoder that copies the decoded bytes.
+/// A decoder that copies the decoded bytes and its error.
 private final class RecordingDecoder: ContentDecoder {
     private let decoder: any ContentDecoder
     private let copy: @Sendable (UnsafeRawBufferPointer) -> Void
+    private let failed: @Sendable (URLError) -> Void
 
-    init(_ decoder: any ContentDecoder, copy: @escaping @Sendable (UnsafeRawBufferPointer) -> Void) {
+    init(
+        _ decoder: any ContentDecoder, copy: @escaping @Sendable (UnsafeRawBufferPointer) -> Void,
+        failed: @escaping @Sendable (URLError) -> Void
+    ) {
         self.decoder = decoder
         self.copy = copy
+        self.failed = failed
     }
 
     func decodeBytes(
         _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> Int {
-        try decoder.decodeBytes(bytes, limit: limit) { bytes in
-            copy(bytes)
-            try append(bytes)
+        try reporting {
+            try decoder.decodeBytes(bytes, limit: limit) { bytes in
+                copy(bytes)
+                try append(bytes)
+            }
         }
     }
 
-    func finish() throws { try decoder.finish() }
+    func finish() throws { try reporting { try decoder.finish() } }
+
+    private func reporting<Value>(_ decode: () throws -> Value) throws -> Value {
+        do { return try decode() } catch let error as URLError {
+            failed(error)
+            throw error
+        }
+    }
 }

@@ -10,15 +10,18 @@ extension CassetteSession: ConnectingSession {
 
     /// Opens a connection in memory that replays a recorded conversation, or opens and records a
     /// connection of the session that sends the requests.
-    package func connect(_ request: EncodedRequest) async throws -> any ByteConnection {
+    package func connect(
+        _ request: EncodedRequest, waitDidChange: @escaping @Sendable (Bool) -> Void
+    ) async throws -> any ByteConnection {
         switch role {
-        case .forwarding: return try await connectingSession(for: request).connect(request)
+        case .forwarding:
+            return try await connectingSession(for: request).connect(request, waitDidChange: waitDidChange)
         case .replaying(let player): return try replay(player.exchange(for: Self.handshake(request)), player)
         case .recording(let recorder, let player):
             if let player, let exchange = try player.exchange(ifRecorded: Self.handshake(request)) {
                 return try replay(exchange, player)
             }
-            return try await record(request, recorder)
+            return try await record(request, recorder, waitDidChange)
         }
     }
 
@@ -39,11 +42,13 @@ extension CassetteSession: ConnectingSession {
         return session
     }
 
-    private func record(_ request: EncodedRequest, _ recorder: CassetteRecorder) async throws -> any ByteConnection {
+    private func record(
+        _ request: EncodedRequest, _ recorder: CassetteRecorder, _ waitDidChange: @escaping @Sendable (Bool) -> Void
+    ) async throws -> any ByteConnection {
         let session = try connectingSession(for: request)
         let number = recorder.begin(try SentRequest(request), upgrade: Cassette.Message.webSocket)
         let connection: any ByteConnection
-        do { connection = try await session.connect(request) } catch {
+        do { connection = try await session.connect(request, waitDidChange: waitDidChange) } catch {
             if let error = error as? URLError, error.code != .cancelled { recorder.end(number, .failure(error)) }
             throw error
         }

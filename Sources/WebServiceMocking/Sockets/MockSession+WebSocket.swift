@@ -7,9 +7,11 @@ extension MockSession: ConnectingSession {
     package var defaultHeaders: Headers { [:] }
 
     /// Opens a connection in memory. The stub for the request serves the other end.
-    package func connect(_ request: EncodedRequest) async throws -> any ByteConnection {
+    package func connect(
+        _ request: EncodedRequest, waitDidChange: @escaping @Sendable (Bool) -> Void
+    ) async throws -> any ByteConnection {
         switch try await responder(for: request) {
-        case .passed(let session): return try await session.connect(request)
+        case .passed(let session): return try await session.connect(request, waitDidChange: waitDidChange)
         case .response(let response):
             let (client, server) = MemoryConnection.pair()
             Task(executorPreference: clock.executor) { [clock] in

@@ -5,8 +5,9 @@ import WebServiceDiagnostics
 enum Excerpt {
     private static let length = 60
 
-    /// Returns the start of a string with its control characters escaped.
+    /// Returns the start of a string without secrets, with its control characters escaped.
     static func text(_ text: some StringProtocol) -> String {
+        let text = Redaction.standard.text(String(text.prefix(8 * length)))
         let start = String(text.prefix(length))
         return start.escapingControls + (start.utf8.count < text.utf8.count ? "…" : "")
     }

@@ -73,10 +73,11 @@ final class ConnectionPair: Sendable {
             return value
         } catch let error as SQLiteError {
             throw WebServiceError(
-                error.isTooBig ? .entryTooLarge : .storage, "the database could not \(name): \(error.message)",
+                error.isTooBig ? .entryTooLarge : .storage,
+                "the database '\(files.database)' could not \(name): \(error.message)\(error.remedy)",
                 underlying: error)
         } catch let failure as SystemFailure {
-            throw failure.error(.storage, "the database could not be opened")
+            throw failure.error(.storage, "the database '\(files.database)' could not be opened")
         }
     }
 

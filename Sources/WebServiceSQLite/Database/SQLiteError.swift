@@ -29,6 +29,9 @@ public struct SQLiteError: Error, Sendable, Hashable {
     /// can be retried.
     var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
 
+    /// What the user can do, if the error does not name it.
+    var remedy: String { code == SQLITE_FULL ? "; free space on the disk" : "" }
+
     /// A Boolean value that indicates whether the data exceeds `SQLITE_LIMIT_LENGTH`.
     var isTooBig: Bool { code == SQLITE_TOOBIG }
 

@@ -7,14 +7,16 @@ extension WebSocketChannel {
 
         // Receiving
         var messages = Queue<WebSocketMessage>()
-        /// The size of the messages, in bytes.
-        var messageBytes = 0
+        /// The cost of the messages, in bytes.
+        private(set) var messageBytes = 0
         /// The caller of ``next()``.
         var reader: Waiter?
         /// The task that receives, while it waits for a reader.
         var receiver: Waiter?
         /// A Boolean value that indicates whether bytes were received after the last ping.
         var isAlive = true
+        /// A Boolean value that indicates whether the peer sends no further bytes.
+        var isInputOver = false
 
         // Sending
         var isSending = false
@@ -53,11 +55,21 @@ extension WebSocketChannel {
 }
 
 extension WebSocketChannel.State {
+    /// Adds a received message.
+    mutating func append(_ message: WebSocketMessage) {
+        messages.append(message)
+        messageBytes += Self.cost(of: message)
+    }
+
+    /// The number of bytes that a message takes in the buffer. Its peer determines the number of
+    /// messages, so the memory that each of them needs in addition to its content counts.
+    private static func cost(of message: WebSocketMessage) -> Int { message.byteCount + 128 }
+
     /// - Returns: The next message, `nil` at the end, or no result if the reader must wait; and the
     ///   receiver that continues.
     mutating func read(_ bufferSize: Int) -> (Result<WebSocketMessage?, any Error>?, WebSocketChannel.Waiter?) {
         if let message = messages.popFirst() {
-            messageBytes -= message.byteCount
+            messageBytes -= Self.cost(of: message)
             return (.success(message), messageBytes < bufferSize ? receiver.take() : nil)
         }
         let result = end.map { [isClosing] end in
@@ -70,9 +82,9 @@ extension WebSocketChannel.State {
     var canReceive: Bool {
         switch machine.phase {
         case .open, .closing: true
-        // A client waits until the server ends the connection.
-        case .closed: machine.role == .client
-        case .failed: false
+        // A client waits until the server ends the connection. A connection that is closed while
+        // received bytes are unread is reset, and the server would lose the Close frame.
+        case .closed, .failed: machine.role == .client
         }
     }
 
@@ -93,20 +105,22 @@ extension WebSocketChannel.State {
         let isLast =
             switch machine.phase {
             case .open, .closing: false
-            case .closed: machine.role == .server
-            case .failed: true
+            case .closed, .failed: machine.role == .server || isInputOver
             }
         return (bytes, resumed, isLast)
     }
 
     /// Sets the end of the messages, unless there is one.
-    mutating func end(_ result: Result<WebSocketClosure?, any Error>) -> WebSocketChannel.Ending? {
+    ///
+    /// - Parameter lingers: Whether the byte connection is still open, for the Close frame.
+    mutating func end(
+        _ result: Result<WebSocketClosure?, any Error>, lingers: Bool = false
+    ) -> WebSocketChannel.Ending? {
         guard end == nil else { return nil }
         end = result
         let waiters = [reader.take(), receiver.take()].compactMap(\.self) + senders + closers
         (senders, closers) = ([], [])
         defer { alarm = nil }
-        return WebSocketChannel.Ending(
-            result: result, waiters: waiters, alarm: alarm, lingers: machine.phase == .closed)
+        return WebSocketChannel.Ending(result: result, waiters: waiters, alarm: alarm, lingers: lingers)
     }
 }

@@ -54,7 +54,8 @@ package final class WebSocketChannel: Sendable {
     ///
     /// - Parameter bytes: The bytes that were received after the handshake.
     package func start(with bytes: Data) {
-        HandlerPool.startImmediately(on: executor) { [self] in await receive(startingWith: bytes) }
+        // Not on the calling thread: a peer that sends without end would hold it.
+        Task(executorPreference: executor) { [self] in await receive(startingWith: bytes) }
         if settings.pingInterval != nil { schedulePing() }
     }
 
@@ -73,11 +74,21 @@ package final class WebSocketChannel: Sendable {
                 }
                 guard canReceive else { return closeUnlessSending() }
                 bytes = try await connection.receive()
-                if bytes.isEmpty { return connectionDidEnd(nil) }
+                if bytes.isEmpty { return inputDidEnd() }
             }
         } catch {
             connectionDidEnd(error)
         }
+    }
+
+    /// Closes the byte connection at the end of the peer's bytes, unless the Close frame is still
+    /// being sent.
+    private func inputDidEnd() {
+        let sendsClose = state.withLock { state in
+            state.isInputOver = true
+            return state.isSending && state.end != nil
+        }
+        if !sendsClose { connectionDidEnd(nil) }
     }
 
     /// Closes the byte connection, unless the Close frame is still being sent.
@@ -105,14 +116,14 @@ package final class WebSocketChannel: Sendable {
             case .message(let received):
                 guard !state.isClosing else { break }
                 message = received
-                state.messages.append(received)
-                state.messageBytes += received.byteCount
+                state.append(received)
             case .closed(let closure): end = .success(closure)
             case .failed(let violation): end = .failure(violation.error)
             case .ping, .pong, nil: break
             }
             return Outcome(
-                reader: end == nil && message == nil ? nil : state.reader.take(), end: end.flatMap { state.end($0) },
+                reader: end == nil && message == nil ? nil : state.reader.take(),
+                end: end.flatMap { state.end($0, lingers: true) },
                 isFull: state.messageBytes >= settings.bufferSize, canReceive: state.canReceive,
                 starts: state.startSending())
         }
@@ -303,7 +314,7 @@ package final class WebSocketChannel: Sendable {
     private func ping() {
         let (isDead, starts, continues) = state.withLock { state -> (Bool, Bool, Bool) in
             guard state.end == nil, !state.isClosing else { return (false, false, false) }
-            // Bytes that wait for a reader may include the pong.
+            // The buffer is full, and the bytes that wait for it may include the pong.
             if state.receiver != nil { return (false, false, true) }
             guard state.isAlive else { return (true, false, false) }
             state.isAlive = false
@@ -321,8 +332,8 @@ package final class WebSocketChannel: Sendable {
     private func set(_ alarm: Alarm) {
         let (replaced, isNeeded) = state.withLock { state in
             let replaced = state.alarm
-            // After the Close frame of the peer, the alarm ends the byte connection.
-            let isNeeded = state.end == nil || state.machine.phase == .closed
+            // After a Close frame, the alarm ends the byte connection.
+            let isNeeded = state.end == nil || state.machine.phase == .closed || state.machine.phase == .failed
             state.alarm = isNeeded ? alarm : nil
             return (replaced, isNeeded)
         }

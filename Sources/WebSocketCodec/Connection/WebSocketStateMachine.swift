@@ -15,8 +15,8 @@ package struct WebSocketStateMachine: ~Copyable {
         /// Both endpoints have sent a Close frame. As soon as the output is sent, a server closes
         /// the byte connection, and a client waits until it ends, within a timeout (section 7.1.1).
         case closed
-        /// The peer has violated the protocol. As soon as the output is sent, the byte connection
-        /// is closed (section 7.1.7).
+        /// The peer has violated the protocol, and the output ends with a Close frame (section
+        /// 7.1.7). The byte connection is closed as after ``closed``.
         case failed
     }
 

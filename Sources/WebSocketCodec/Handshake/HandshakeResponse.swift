@@ -111,6 +111,7 @@ package struct HandshakeResponse {
     private mutating func nextHead() throws -> ResponseHead? {
         while true {
             guard let line = try nextLine(Self.maximumHeadLength - (position - headStart)) else { return nil }
+            guard !line.contains(0) else { throw Self.malformed("its head contains NUL") }
             guard line.isEmpty else { continue }
             defer { headStart = position }
             guard let head = ResponseHead(bytes: Array(bytes[headStart..<position]), url: url) else {

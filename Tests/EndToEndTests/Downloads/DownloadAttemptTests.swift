@@ -133,9 +133,9 @@ struct DownloadAttemptTests {
     @Test("A server that rejects every piece gets few requests, and the error is final", .covers("D-303"))
     func noConnections() async throws {
         let fixture = try DownloadFixture(0) { request, number in
-            number == 0
-                ? MockResponse(file: Self.large, eTag: DownloadFixture.tag, for: request).cut(Self.large, after: 10)
-                : MockResponse(statusCode: 503)
+            guard number == 0 else { return MockResponse(statusCode: 503) }
+            let part = MockResponse(file: Self.large, eTag: DownloadFixture.tag, for: request)
+            return part.cut(part.data, after: 10)
         }
         await #expect(throws: (any Error).self) { try await fixture.download(connections: 4).value }
         #expect(fixture.requests.count <= 5)

@@ -11,7 +11,7 @@ extension FuzzTarget {
 
     static let stored: [FuzzTarget] = [
         FuzzTarget(
-            "variants", share: 20, seeds: variantSeeds(), tokens: ["WSC2", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{1}"],
+            "variants", share: 20, seeds: variantSeeds(), tokens: ["WSC3", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{1}"],
             check: checkVariants)
     ]
 

@@ -44,7 +44,8 @@ struct CookieJarTests {
                 ["a.example.com", "b.a.example.com", "example.com", "c.example.com"]
             ),
             ("; Domain=", "a.example.com", ["a.example.com"]), ("; Domain", "a.example.com", ["a.example.com"]),
-            ("; Domain=.", "a.example.com", ["a.example.com"]),
+            ("; Domain=.", "a.example.com", []), ("; Domain=..", "a.example.com", []),
+            ("; Domain=.; Domain=", "a.example.com", []), ("; Domain=.; Domain=a.example.com", "b.example.com", []),
             ("; Domain=com; Domain=a.example.com", "a.example.com", ["a.example.com", "b.a.example.com"]),
             ("; Domain=example.com; Domain=com", "example.com", []),
             ("; Domain=a.example.com; Domain=", "a.example.com", ["a.example.com", "b.a.example.com"]),

@@ -26,11 +26,11 @@ struct InterceptorTests {
         let log = Collected<String>()
         let service = WebService.make(session)
         service.interceptors = [naming("a", log), naming("b", log)]
-        let text = try await service.GET("/x").intercepted(by: naming("c", log)).string().value
-        #expect(text == "x")
-        #expect(log.values == ["a in", "b in", "c in", "c out", "b out", "a out"])
+        let task = service.GET("/x").intercepted(by: naming("c", log)).intercepted(by: naming("d", log))
+        #expect(try await task.string().value == "x")
+        #expect(log.values == ["a in", "b in", "c in", "d in", "d out", "c out", "b out", "a out"])
         #expect(
-            session.exchanges.values.first?.request.urlRequestValue.value(forHTTPHeaderField: "X-Path") == "a, b, c")
+            session.exchanges.values.first?.request.urlRequestValue.value(forHTTPHeaderField: "X-Path") == "a, b, c, d")
     }
 
     @Test("The `CancellationError` of an interceptor is delivered as `URLError.cancelled`")

@@ -343,7 +343,7 @@ struct ServicePassthroughDelegateTests {
     func resumedTwice() throws {
         let recorder = Recorder()
         let request = try Request(url: "https://h/").urlRequest()
-        let task = DelegateStage(delegate: recorder).announcing(request, source: nil) {
+        let task = Announcement(recorder, request, nil).announcing {
             HandSession.Exchange(request, $0) { _ in }
         }
         task.resume()
@@ -355,7 +355,7 @@ struct ServicePassthroughDelegateTests {
     func completedBeforeResume() throws {
         let recorder = Recorder()
         let request = try Request(url: "https://h/").urlRequest()
-        let task = DelegateStage(delegate: recorder).announcing(request, source: nil) { completion in
+        let task = Announcement(recorder, request, nil).announcing { completion in
             completion(nil, nil, URLError(.cancelled))
             return HandSession.Exchange(request, completion) { _ in }
         }

@@ -64,7 +64,7 @@ struct WireTests {
         arguments: [true, false])
     func startedTooLate(isCancelled: Bool) async throws {
         let task = WebService.make().GET("/x")
-        let exchange = Exchange(stages: task.service.stages, context: task.context)
+        let exchange = Exchange(setup: task.service.setup, context: task.context)
         if !isCancelled { task.context.end(.failure(TestError())) }
         let request = task.request
         let result = Task { () async -> Result<Response, any Error> in

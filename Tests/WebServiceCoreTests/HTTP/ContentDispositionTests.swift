@@ -45,6 +45,11 @@ struct ContentDispositionTests {
             ("attachment; filename=\"foo-ae.html\"; filename*=UTF-8''foo-%c3%a4.html", "foo-ä.html"),
             ("attachment; filename*=UTF-8''foo-%c3%a4.html; filename=\"foo-ae.html\"", "foo-ä.html"),
             ("attachment; filename*=UTF-8''", ""),
+            // encodeURIComponent does not encode these characters.
+            ("attachment; filename*=UTF-8''report%20(1).pdf", "report (1).pdf"),
+            ("attachment; filename=\"a\"; filename*=UTF-8''John's%20Resume.pdf", "John's Resume.pdf"),
+            ("attachment; filename*=UTF-8''it's'.html", "it's'.html"), ("attachment; filename*=UTF-8''''", "''"),
+            ("attachment; filename*=UTF-8'en'a-_.!~*'()%5c.txt; x=y", "a-_.!~*'()\\.txt"),
         ])
     func extended(value: String, name: String) {
         #expect(ContentDisposition.fileName(value) == name)
@@ -55,7 +60,7 @@ struct ContentDispositionTests {
         arguments: [
             "UTF-8'foo-%c3%a4.html", "''foo-%c3%a4.html", "UTF-8''foo-%c3%a4%.html", "UTF-8''foo-%c3%a.html",
             "UTF-8''f oo.html", "\"UTF-8''foo-%c3%a4.html\"", "UTF-8''foo-ä.html", "iso-8859-2''foo-%E4.html",
-            "UTF-8''foo-%E4.html", "UTF-8''it's.html", "UTF-8''a*b", "foo.html", "",
+            "UTF-8''foo-%E4.html", "UTF-8''a[1].html", "UTF-8''a=b", "foo.html", "", "UTF-8''(%).html",
         ])
     func malformed(value: String) {
         #expect(ContentDisposition.fileName("attachment; filename*=\(value)") == nil)

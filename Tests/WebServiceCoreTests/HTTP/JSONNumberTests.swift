@@ -210,6 +210,18 @@ struct JSONNumberTests {
         #expect(value.double == Double(text))
     }
 
+    @Test("of members with the same name, the first one counts for the parser and for JSONDecoder", .covers("M-470"))
+    func repeatedNames() throws {
+        for text in [#"{"a":1,"a":2}"#, #"{"\u0061":1,"a":2,"a":null}"#, #"{"a":1,"b":{"a":5,"a":6},"a":{"a":3}}"#] {
+            let value = try JSON.decode(JSONValue.self, from: Data(text.utf8))
+            #expect(value["a"] == 1)
+            #expect(value["b"]?["a"] == (text.contains("b") ? 5 : nil))
+            struct Object: Decodable { let a: Int }
+            #expect(try JSON.decode(Object.self, from: Data(text.utf8)).a == 1)
+            #expect((try JSON.object(from: Data(text.utf8)) as? [String: Any])?["a"] as? Int == 1)
+        }
+    }
+
     @Test("the parser and JSONDecoder agree on 20,000 mutated texts")
     func agreement() throws {
         struct Untyped: Decodable {
@@ -218,7 +230,7 @@ struct JSONNumberTests {
         }
         let tokens = [
             "[", "]", "{", "}", ",", ":", "\"", "\\", "1", "0", "-", ".5", "5e3", "null", "true", " ", "\"a\"",
-            #""\u00e9\n""#, #""\ud83c\udf7a""#, #""\ud83c""#, "\n", "é", "\u{1}", "12", "\"a\":1",
+            #""\u00e9\n""#, #""\ud83c\udf7a""#, #""\ud83c""#, "\n", "é", "\u{1}", "12", "\"a\":1", "\"a\":2",
         ]
         var random = SeededGenerator(seed: 71)
         var accepted = 0

@@ -41,6 +41,25 @@ struct AuthenticationRefreshTests {
         try? await task.data().response.status  // an error counts as no status
     }
 
+    @Test("If the refresh of a token has failed, later requests with that token fail with the same error")
+    func sharedFailure() async throws {
+        let session = HandSession()
+        let count = Collected<Int>()
+        let authentication = Authentication(
+            TokenSource({ .bearer("old") }) { _ in
+                count.add(1)
+                throw TestError()
+            })
+        let service = service(session, authentication)
+        let tasks = [service.GET("/a").data().resume(), service.GET("/b").data().resume()]
+        let exchanges = await session.exchanges.wait(for: 2)
+        for (task, exchange) in zip(tasks, exchanges) {
+            exchange.respond(status: 401)
+            #expect(code(await task.result) == .authenticationFailed)
+        }
+        #expect(count.values.count == 1)
+    }
+
     private func parked(_ authentication: Authentication, _ count: Int) async {
         await eventually { authentication.parkedRequests >= count }
     }

@@ -53,13 +53,18 @@ struct DigestTests {
         #expect(algorithm(#"Digest realm="a", nonce="b", algorithm=SHA-512-256"#) == nil)
         #expect(algorithm(#"Digest realm="a", nonce="b", qop="auth-int""#) == nil)
         #expect(algorithm(#"Digest realm="a""#) == nil)
+        #expect(algorithm(#"Digest realm="a", nonce="b", qop=auth,auth-int, algorithm=SHA-256"#) == .sha256)
+        #expect(algorithm(#"Digest qop=auth-int , auth,realm="a", nonce="b", Basic realm="x""#) == .md5)
+        #expect(algorithm(#"Digest realm="a", nonce="b", qop=auth-int, Negotiate, Basic realm="x""#) == nil)
+        #expect(algorithm(#"Digest realm="a", nonce="b", qop="auth-int", auth"#) == nil)
         #expect(algorithm("Digest", "", ",,,", "=", "Digest realm=\"a", "Bearer x") == nil)
         #expect(algorithm(String(repeating: "=,\"", count: 100_000)) == nil)
     }
 
     /// A server that accepts the user "u" with the password "secret".
     private func server(
-        algorithm: String = "SHA-256", _ stale: @escaping @Sendable (Int) -> Bool = { _ in false }
+        algorithm: String = "SHA-256", _ stale: @escaping @Sendable (Int) -> Bool = { _ in false },
+        isNonce: @escaping @Sendable (_ count: Int) -> Bool = { _ in true }
     ) throws -> MockServer {
         let nonces = Mutex((count: 0, seen: Set<String>()))
         return try MockServer.forTest { request in
@@ -89,7 +94,9 @@ struct DigestTests {
             let secret = hash(#"u:brewery "ale":secret"#)
             let target = hash("\(request.method):\(request.target)")
             let expected = hash("\(secret):\(nonce):\(count):\(values["cnonce"] ?? ""):auth:\(target)")
-            guard isNew, values["uri"] == request.target, values["response"] == expected else {
+            guard isNew, isNonce(Int(count, radix: 16) ?? 0), values["uri"] == request.target,
+                values["response"] == expected
+            else {
                 return challenge(isStale: false)
             }
             if stale(Int(count, radix: 16) ?? 0) { return challenge(isStale: true) }
@@ -106,9 +113,9 @@ struct DigestTests {
         if case .failure(let error) = result { error as? WebServiceError } else { nil }
     }
 
-    private func service(_ server: MockServer, password: String = "secret") throws -> WebService {
+    private func service(_ server: MockServer, password: String = "secret") -> WebService {
         let service = WebService(baseURLString: server.baseURLString)
-        service.interceptors = [try .digest(user: "u", password: password)]
+        service.interceptors = [.digest(user: "u", password: password)]
         return service
     }
 
@@ -117,7 +124,7 @@ struct DigestTests {
         arguments: ["SHA-256", "MD5"])
     func requests(algorithm: String) async throws {
         let server = try server(algorithm: algorithm)
-        let service = try service(server)
+        let service = service(server)
         let task = service.POST("/brew?a=%20b").setBody(Data("ale ".utf8)).string()
         #expect(try await task.value == "ale /brew?a=%20b")
         #expect(try await task.response.attempts == 2)
@@ -135,25 +142,26 @@ struct DigestTests {
     @Test("A wrong password is a 401 after two requests, and a stale nonce is replaced", .covers("H-348"))
     func refusals() async throws {
         let refusing = try server()
-        let wrong = try service(refusing, password: "other")
+        let wrong = service(refusing, password: "other")
         #expect(await failure(wrong.GET("/").string().result)?.status == 401)
         #expect(refusing.receivedRequests.count == 2)
         #expect(await failure(wrong.GET("/").string().result)?.status == 401)
-        #expect(refusing.receivedRequests.count == 3)
+        // The rejected challenge is not used again, so the wrong password is sent only once.
+        #expect(refusing.receivedRequests.map { $0.headers["Authorization"] == nil } == [true, false, true, false])
         let renewing = try server { $0 > 2 }
-        let service = try service(renewing)
+        let service = service(renewing)
         for _ in 0..<6 { #expect(try await service.GET("/x").string().value == "/x") }
         // 1 challenge, then 2 requests for each nonce and a rejected one.
         #expect(renewing.receivedRequests.count == 9)
         let endless = try server { _ in true }
-        #expect(await failure(try self.service(endless).GET("/").string().result)?.status == 401)
+        #expect(await failure(self.service(endless).GET("/").string().result)?.status == 401)
         #expect(endless.receivedRequests.count == 3)
     }
 
     @Test("The credentials of a redirect are those of its URL, and another origin receives none", .covers("H-349"))
     func redirects() async throws {
         let server = try server()
-        let service = try service(server)
+        let service = service(server)
         #expect(try await service.POST("/redirect").setBody(Data("ale ".utf8)).string().value == "ale /target?x=1")
         let other = try MockServer.forTest { request in
             MockResponse(statusCode: request.headers["Authorization"] == nil ? 200 : 500)
@@ -163,13 +171,13 @@ struct DigestTests {
             response.headers["Location"] = other.baseURLString + "/"
             return response
         }
-        let crossing = try self.service(server)
+        let crossing = self.service(server)
         _ = try await crossing.GET("/x").string().value
         let sent = crossing.GET(redirecting.baseURLString + "/").data()
         #expect(try await sent.response.status == 200)
         #expect(other.receivedRequests.count == 1)
         #expect(redirecting.receivedRequests.allSatisfy { $0.headers["Authorization"] == nil })
-        let moved = try self.service(redirecting)
+        let moved = self.service(redirecting)
         #expect(try await moved.GET("/").data().response.status == 200)
         #expect(other.receivedRequests.allSatisfy { $0.headers["Authorization"] == nil })
     }
@@ -177,7 +185,7 @@ struct DigestTests {
     @Test("A body that can be read only once fails after the challenge, and is accepted with known credentials")
     func streams() async throws {
         let server = try server()
-        let service = try service(server)
+        let service = service(server)
         func stream() -> AsyncStream<Data> {
             AsyncStream { continuation in
                 continuation.yield(Data("ale ".utf8))
@@ -191,11 +199,64 @@ struct DigestTests {
     }
 
     @Test("A user with a colon and control characters are errors")
-    func characters() {
+    func characters() async throws {
+        let server = try server()
         for (user, password) in [("a:b", "c"), ("a\n", "c"), ("a", "c\0")] {
-            #expect(throws: WebServiceError.self) {
-                _ = try [.digest(user: user, password: password)] as [any Interceptor]
-            }
+            let service = WebService(baseURLString: server.baseURLString)
+            service.interceptors = [.digest(user: user, password: password)]
+            #expect(await failure(service.GET("/").string().result)?.code == .encoding)
         }
+        #expect(server.receivedRequests.isEmpty)
+    }
+
+    @Test(
+        "A nonce of an earlier exchange is replaced once, also if the server does not call it stale", .covers("H-452"))
+    func nonces() async throws {
+        let oneTime = try server(isNonce: { $0 == 1 })
+        let service = service(oneTime)
+        for _ in 0..<3 { #expect(try await service.POST("/x").setBody(Data("ale ".utf8)).string().value == "ale /x") }
+        #expect(oneTime.receivedRequests.count == 6)
+        let accepts = Mutex(true)
+        let refusing = try server(isNonce: { _ in accepts.withLock { $0 } })
+        let known = self.service(refusing)
+        #expect(try await known.GET("/x").string().value == "/x")
+        accepts.withLock { $0 = false }
+        let refused = known.GET("/x").string()
+        #expect(await failure(refused.result)?.status == 401)
+        #expect(refused.timeline.events.filter { $0.kind == .retry }.count == 1)
+        #expect(refusing.receivedRequests.count == 4)
+        accepts.withLock { $0 = true }
+        #expect(try await known.GET("/x").string().value == "/x")
+    }
+
+    @Test("Concurrent requests succeed although the server accepts each nonce only once", .covers("M-480"))
+    func concurrent() async throws {
+        let server = try server(isNonce: { $0 == 1 })
+        let service = service(server)
+        let texts = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<20 { group.addTask { try await service.GET("/x").string().value } }
+            return try await group.reduce(into: [String]()) { $0.append($1) }
+        }
+        #expect(texts == Array(repeating: "/x", count: 20))
+        #expect(server.receivedRequests.count == 40)
+    }
+
+    @Test("A request that is sent again has its own challenge and a count that no other request has", .covers("M-480"))
+    func ownChallenge() throws {
+        let account = DigestAccount(user: "u", password: "secret")
+        let url = "https://example.com/x"
+        let origin = try #require(Origin(url))
+        func adopt(_ nonce: String) throws -> Request.Signature {
+            let field = #"Digest realm="a", nonce="\#(nonce)", qop="auth""#
+            return account.adopt(try #require(DigestChallenge.strongest(in: [field])), for: origin)
+        }
+        let (first, same, other) = (try adopt("n1"), try adopt("n1"), try adopt("n2"))
+        let sent = [account.signature, other, same, first, first].map { $0.value(.GET, url) ?? "" }
+        let expected = [("n2", 2), ("n2", 1), ("n1", 2), ("n1", 1), ("n1", 3)]
+        for (value, (nonce, count)) in zip(sent, expected) {
+            #expect(value.contains(" nonce=\"\(nonce)\""))
+            #expect(value.contains("nc=0000000\(count)"))
+        }
+        #expect(first.value(.GET, "https://example.org/") == nil)
     }
 }

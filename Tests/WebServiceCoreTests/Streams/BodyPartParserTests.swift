@@ -129,7 +129,8 @@ import Testing
         let error: WebServiceError.Code? = isReplacing ? nil : .decoding
         for (rest, last) in [
             ("", nil), ("\r\n", nil), ("\r\nA: 1\r\n", nil), ("\r\n\r\n", ""), ("\r\n\r\ny", "y"),
-            ("\r\n\r\ny\r", "y\r"),
+            ("\r\n\r\ny\r", "y\r"), ("\r\n\r\ny\r\n", "y"), ("\r\n\r\ny\n", "y"), ("\r\n\r\n\r\n", ""),
+            ("\r\n\r\n\n", ""), ("\r\n\r\ny\r\n\r\n", "y\r\n"),
             ("\r\n\r\ny\r\n--", "y\r\n--"),
         ] as [(String, String?)] {
             let result = try parse("--b\r\n\r\nx\r\n--b\(rest)", type: type)

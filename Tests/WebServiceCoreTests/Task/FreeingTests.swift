@@ -50,6 +50,33 @@ struct FreeingTests {
         #expect(await run(session) { task, model in task.metricsCollected { _ in model.touch() } } == .completed)
     }
 
+    @Test("A typed task does not retain its closures, or the values of earlier steps, once they have run")
+    func steps() async throws {
+        final class Model: Sendable {
+            let load = Mutex<TypedTask<Int>?>(nil)
+            func count(_ data: Data) -> Int { data.count }
+        }
+        final class Decoded: Sendable {}
+        weak var weakModel: Model?
+        weak var weakValue: Decoded?
+        let service = WebService.make(HandSession(text: "{}"))
+        let counted: TypedTask<Int>
+        do {
+            let model = Model()
+            weakModel = model
+            let load = service.GET("/x").data().map { model.count($0) }
+            model.load.withLock { $0 = load }
+            #expect(try await load.value == 2)
+            let decoded = service.GET("/x").decode { _ in Decoded() }
+            weakValue = try await decoded.value
+            counted = decoded.map { _ in 3 }
+            #expect(try await counted.value == 3)
+        }
+        await eventually("the model is released") { weakModel == nil }
+        await eventually("the value of the first step is released") { weakValue == nil }
+        #expect(try await counted.value == 3)
+    }
+
     @Test("A model that is the result of a handler can cancel its task in deinit")
     func results() async {
         let freed = Collected<DataTaskState>()

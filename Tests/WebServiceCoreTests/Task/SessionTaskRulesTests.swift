@@ -309,22 +309,11 @@ struct SessionTaskRulesTests {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))
         let values = Collected<Int>()
-        let source = PlainSource(stages: Stages(session: session))
-        let task = SessionTask(source, Request(.GET, url: "https://h/x")).response { _, _ in values.add(1) }.resume()
+        let service = ServiceCore(TaskClock(ManualTimekeeper()))
+        service.configure { $0.session = session }
+        let task = SessionTask(service, Request(.GET, url: "https://h/x")).response { _, _ in values.add(1) }.resume()
         #expect(await values.wait() == [1])
         #expect((5...8).contains(task.shared.lockCount))
-    }
-
-    /// A source without a delegate. In this process, a data source supplies one to each service.
-    private final class PlainSource: PipelineSource {
-        let stages: Stages
-        let clock = TaskClock(ManualTimekeeper())
-        let baseOrigin: Origin? = nil
-        let errorMapper: (any ErrorMapper)? = nil
-        let decoder: any BodyDecoder = JSONDecoder()
-        let encoder: any BodyEncoder & Sendable = JSONEncoder()
-
-        init(stages: Stages) { self.stages = stages }
     }
     #endif
 }

@@ -9,7 +9,7 @@ import Testing
 struct TaskStateTests {
     private func make() -> TaskState {
         var state = TaskState(request: Request(url: "https://h/"))
-        _ = state.add(.step({ _ in nil }, isOwn: true))
+        _ = state.add(.ownStep(TypedResult<Void>(.response { _ in })))
         return state
     }
 
@@ -112,7 +112,7 @@ struct TaskStateTests {
         _ = state.resume()
         #expect(state.complete(Self.success())?.runsHandlers == true)
         let track = state.chain.pickUp()
-        guard case .run(.step) = state.nextStep(on: track) else {
+        guard case .run(.ownStep) = state.nextStep(on: track) else {
             Issue.record("the first handler must run")
             return
         }

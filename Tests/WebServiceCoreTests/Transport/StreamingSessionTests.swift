@@ -160,7 +160,8 @@ struct StreamingSessionTests {
         queue.setSpecific(key: key, value: true)
         let isOnQueue = Collected<Bool>()
         let session = HandStreamingSession { isOnQueue.add(DispatchQueue.getSpecific(key: key) ?? false) }
-        let exchange = Exchange(stages: Stages(session: session), context: WebService.make().GET("/x").context)
+        let setup = Setup(Setup.Settings(session: session))
+        let exchange = Exchange(setup: setup, context: WebService.make().GET("/x").context)
         let work = Task { try await exchange.response(to: Request(url: "https://h/x")) }
         let first = await session.exchanges.wait()[0]
         queue.async {

@@ -12,6 +12,10 @@ enum LinkedLibrary {
     private static let number = curl_version_info(CURLVERSION_FIRST).pointee.version_num
 
     static let joinsFoldedLines = number >= 0x08_1200
+    /// A Boolean value that indicates whether libcurl rejects two `Location` fields that differ.
+    static let rejectsLocations = number >= 0x08_1100
+    /// A Boolean value that indicates whether libcurl rejects more than 5,000 header fields.
+    static let limitsFields = number >= 0x08_0E00
     static let limitsHead = number >= 0x07_5801
     /// A Boolean value that indicates whether a connection that the program uses is closed with its
     /// handle. Older versions close it when they open another one.

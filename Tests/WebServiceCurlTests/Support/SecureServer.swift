@@ -24,6 +24,8 @@ final class SecureServer: @unchecked Sendable {
     /// The certificate of the server.
     enum Certificate: String, CaseIterable {
         case valid, expired, notYetValid, signedWithSHA1
+        /// Without a `subjectAltName`.
+        case commonName
     }
 
     static let nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].first(where: FileManager.default.isExecutableFile)
@@ -83,6 +85,7 @@ final class SecureServer: @unchecked Sendable {
         case .expired: dated + " -startdate 20200101000000Z -enddate 20210101000000Z"
         case .notYetValid: dated + " -startdate 20900101000000Z -enddate 20910101000000Z"
         case .signedWithSHA1: sign + " -sha1"
+        case .commonName: sign.replacingOccurrences(of: "-extfile names.txt ", with: "")
         }
     }
 

@@ -50,6 +50,17 @@ struct RedactionTests {
     }
 
     @Test(
+        "An empty value, a Boolean and a count of tokens are not secret as the value of a field", .covers("C-361"),
+        arguments: [
+            ("Access-Control-Allow-Credentials", "true", "true"), ("X-Remaining-Tokens", "39876", "39876"),
+            ("X-Api-Key", "", ""), ("X-Pin", "1234", "[redacted]"), ("X-Tokens", "canary", "[redacted]"),
+            ("Authorization", "true", "[redacted]"), ("Cookie", "", "[redacted]"),
+        ])
+    func fieldsWithoutSecrets(name: String, value: String, expected: String) {
+        #expect(redaction.value(ofHeader: name, value) == expected)
+    }
+
+    @Test(
         "The user information of a URL ends at the last @ of its authority",
         arguments: [
             ("https://u:p@ss@h/", "https://h/"), ("https://u:p@h/a@b?c@d=1", "https://h/a@b?c@d=1"), ("//u@h/", "//h/"),
@@ -201,7 +212,10 @@ struct RedactionTests {
                 #"{"next":"https://u:canary@h/?access_token=canary&a=1"}"#,
                 #"{"next":"https://h/?access_token=[redacted]&a=1"}"#
             ),
-            (#"{"next":"https:\/\/u:canary@h\/?a=1\u0026key=canary"}"#, #"{"next":"https://h/?a=1&key=[redacted]"}"#),
+            (
+                #"{"next":"https:\/\/u:canary@h\/?a=1\u0026key=canary"}"#,
+                #"{"next":"https:\/\/h\/?a=1\u0026key=[redacted]"}"#
+            ),
             (#"{"a":"\u00e9\/\u0041=1"}"#, #"{"a":"\u00e9\/\u0041=1"}"#),
             (#"{"body":"{\"pin\":\"canary\",\"a\":\"\\n\"}"}"#, #"{"body":"{\"pin\":\"[redacted]\",\"a\":\"\\n\"}"}"#),
             (#"{"log":"Authorization: Bearer canary"}"#, #"{"log":"Authorization: [redacted]"}"#),

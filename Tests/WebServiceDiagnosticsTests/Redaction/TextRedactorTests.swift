@@ -54,6 +54,8 @@ struct TextRedactorTests {
         "The tokens of bots and the paths of webhooks are redacted", .covers("C-360"),
         arguments: [
             ("/bot123456:canary-0123456789/send", "/bot123456:[redacted]/send"),
+            ("/bot123456:canary-0/send", "/bot123456:[redacted]/send"), ("/bot123456:on", "/bot123456:on"),
+            ("bot123456:canary-0", "bot123456:canary-0"),
             ("123456:AAcanary0123456789canary0123456789c", "123456:[redacted]"),
             ("123456:AAcanary", "123456:AAcanary"), ("bot12345:0123456789abcdefg", "bot12345:0123456789abcdefg"),
             ("https://hooks.slack.com/canary/0", "https://hooks.slack.com/[redacted]"),

@@ -61,7 +61,8 @@ struct ChangedRequestTests {
         for changed in [
             changed(url: "https://h.example.com/y?token=[redacted]"), changed(headers: [["X-A", "[redacted]"]]),
             changed(headers: [["Authorization", "Basic [redacted]"]]), changed(body: #"{"pin":"[redacted]","a":1}"#),
-            changed(headers: [["X-A"]]),
+            changed(headers: [["X-A"]]), changed(url: "https://h.example.com/y?u=%2F%3Ftoken%3D%5Bredacted%5D"),
+            changed(headers: [["X-A", "/?u=%2F%3Fu%3D%252F%253Ftoken%253D%255Bredacted%255D"]]),
         ] {
             #expect(throws: WebServiceError.self) { try changed.request(from: sent, .standard) }
         }

@@ -129,7 +129,7 @@ struct ExchangeStoreTests {
         inspected.session.on(.GET, "/x", 503)
         var request = Request(url: "https://h.example.com/x")
         let policy = RetryPolicy(maximumAttempts: 20, baseDelay: .zero, budget: .seconds(3600))
-        request.options.interceptors = [policy, policy]
+        request.options.interceptors = [Repeating(), policy]
         let exchange = try await inspected.send(request)
         #expect(exchange.attempts.count == 100)
         #expect(exchange.attempts.last?.number == 100)
@@ -197,5 +197,13 @@ struct ExchangeStoreTests {
         await eventually { inspected.store.exchanges().allSatisfy { $0.phase == .ended } }
         let numbers = inspected.store.exchanges().map(\.number)
         #expect(numbers == Array(151...200))
+    }
+}
+
+/// Sends each request 20 times.
+private struct Repeating: Interceptor {
+    func intercept(_ request: Request, next: Next) async throws -> Response {
+        for _ in 1..<20 { _ = try await next(request) }
+        return try await next(request)
     }
 }

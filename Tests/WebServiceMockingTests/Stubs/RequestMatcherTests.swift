@@ -137,6 +137,18 @@ import WebServiceMocking
         #expect(!"\(error)".contains("canary"))
     }
 
+    @Test("Secrets in the values of the closest stub are redacted, also in encoded URLs", .covers("C-66", "L-440"))
+    func nestedSecrets() async throws {
+        let session = MockSession()
+        session.on(.method(.POST) && .path("/a") && .query("next", "1") && .body(Data("1".utf8)), 200)
+        var request = Request(.POST, url: "http://a.test/a?next=%2Fb%3Fu%3D%252Fc%253Ftoken%253Dcanary")
+        request.body = Data("log=1&u=%2Fb%3Ftoken%3Dcanary".utf8)
+        let error = try #require(await session.response(to: request).error as? WebServiceError)
+        #expect(!error.message.contains("canary"))
+        #expect(error.message.contains("/b?u=%2Fc%3Ftoken%3D%5Bredacted%5D"))
+        #expect(error.message.contains("log=1&u=%2Fb%3Ftoken%3D%5Bredacted%5D"))
+    }
+
     @Test("Ten thousand stubs are searched in linear time", .exclusive)
     func linear() async throws {
         let session = MockSession()

@@ -50,7 +50,9 @@ struct TodoAccount: Sendable {
         var options = Outbox.Options()
         options.maximumConcurrentRequests = 1  // StoredList reads, changes and writes one list
         outbox = try service.outbox(in: account.file("outbox"), options: options) { failure in
-            guard case .status(let status) = failure.kind, status != 401 else { return .keep }
+            // A redirect or a page is not that of this server, but that of a log-in or of a
+            // network.
+            guard case .status(let status) = failure.kind, status >= 400, status != 401 else { return .keep }
             onRejection(status)
             return .drop
         }

@@ -9,9 +9,10 @@ extension Interceptor where Self == Never {
     ///
     /// The first request is sent without credentials. After a response with the status 401 and a
     /// challenge, the request is sent again with credentials. Later requests are sent with
-    /// credentials immediately, with the same nonce and a counter. A nonce that the server reports
-    /// as stale is replaced. A second 401 is returned as the response. The password is never sent,
-    /// and no description contains it.
+    /// credentials immediately, with the same nonce and a counter. If the server rejects a nonce of
+    /// an earlier exchange with another one, or reports a nonce as stale, the request is sent once
+    /// more with the new nonce (RFC 7616, section 3.6). Any other 401 after credentials is returned
+    /// as the response. The password is never sent, and no description contains it.
     ///
     /// The algorithms are SHA-256 and MD5, each with or without `-sess`, and the quality of
     /// protection is `auth`. For other challenges, the 401 is returned as the response. The body is
@@ -25,13 +26,10 @@ extension Interceptor where Self == Never {
     ///   - origins: The origins, in addition to that of the base URL, that credentials are sent to.
     ///     They are removed if a redirect, a later interceptor or the delegate changes the URL to
     ///     another origin. Defaults to none.
-    /// - Throws: ``WebServiceError/Code/encoding`` for a user name with a colon, and for control
-    ///   characters in either.
-    public static func digest(
-        user: String, password: String, origins: Set<Origin> = []
-    ) throws -> some Interceptor {
-        _ = try Credential.basic(user: user, password: password)  // the same characters are valid
-        return DigestAuthentication(DigestAccount(user: user, password: password), origins: origins)
+    /// - Returns: The interceptor. With a colon in the user name, or control characters in either,
+    ///   requests to these origins fail with ``WebServiceError/Code/encoding``.
+    public static func digest(user: String, password: String, origins: Set<Origin> = []) -> some Interceptor {
+        DigestAuthentication(DigestAccount(user: user, password: password), origins: origins)
     }
 }
 
@@ -50,75 +48,132 @@ struct DigestAuthentication: Interceptor {
         guard let origin = request.url.flatMap(Origin.init), origins.contains(origin),
             request.headers[.authorization] == nil
         else { return try await next(request) }
+        try account.check()
         let signed = request.signed(by: account.signature, for: origins)
-        var used = account.challenge(for: origin)
+        let known = account.challenge(for: origin)
+        var used = known
         var response = try await next(signed)
-        // The first request has no credentials, and the nonce of the second can be stale.
-        for _ in 0..<2 {
+        // The first request has no credentials or a nonce of an earlier exchange, and the nonce of
+        // the second can be stale.
+        for repetition in 0..<2 {
             guard response.status == 401, request.template?.httpBodyStream == nil,
                 (response.redirects + [response.url].compactMap(\.self)).allSatisfy({ Origin($0) == origin }),
                 let challenge = DigestChallenge.strongest(
                     in: response.head?.values(for: Headers.Name("WWW-Authenticate")) ?? []),
                 used == nil || challenge.isStale || challenge.realm != used?.realm
-            else { return response }
+                    || repetition == 0 && challenge.nonce != used?.nonce
+            else { break }
             guard request.canSendBody else {
                 throw WebServiceError.bodyNotReplayable(request, after: .success(response))
             }
-            account.adopt(challenge, for: origin)
+            let renewed = request.signed(by: account.adopt(challenge, for: origin), for: origins)
             used = challenge
             next.record(.retry, "with Digest credentials")
-            response = try await next(signed)
+            guard let repeated = await next.again(withCredentials: renewed) else { return response }
+            response = try repeated.get()
         }
+        // The password is wrong. The next exchange requests a challenge, so that it sends the
+        // password only once.
+        if response.status == 401, let used, used != known { account.forget(used, for: origin) }
         return response
     }
 }
 
 /// An account and the last challenge of each origin.
 final class DigestAccount: Sendable {
-    private struct State {
-        var challenge: DigestChallenge
-        /// The number of requests with the nonce.
-        var count: UInt32 = 0
+    /// A challenge and the number of requests with its nonce.
+    private final class Nonce: Sendable {
+        let challenge: DigestChallenge
+        private let count = Mutex<UInt32>(0)
+
+        init(_ challenge: DigestChallenge) {
+            self.challenge = challenge
+        }
+
+        /// Returns the count of the next request.
+        func next() -> UInt32 {
+            count.withLock { count in
+                count &+= 1
+                return count
+            }
+        }
     }
 
     private let user: String
     private let password: String
-    private let states = Mutex<[Origin: State]>([:])
+    private let failure: (any Error)?
+    private let nonces = Mutex<[Origin: Nonce]>([:])
 
     init(user: String, password: String) {
         self.user = user
         self.password = password
+        // The same characters are valid.
+        do { (failure, _) = (nil, try Credential.basic(user: user, password: password)) } catch { failure = error }
     }
 
-    /// The credential of a request. The placeholder differs between users, so that a cache
-    /// separates their responses.
-    var signature: Request.Signature {
-        Request.Signature(placeholder: "Digest " + ASCII.hexadecimal(SHA2.sha256.hash(Data(user.utf8)))) {
-            self.credentials(method: $0, url: $1)
-        }
+    /// Throws an error for characters that credentials must not contain.
+    func check() throws {
+        if let failure { throw failure }
     }
 
-    func challenge(for origin: Origin) -> DigestChallenge? { states.withLock { $0[origin]?.challenge } }
+    /// The credential of a request, with the last challenge of its origin.
+    var signature: Request.Signature { credential { self.turn(at: $0) } }
 
-    func adopt(_ challenge: DigestChallenge, for origin: Origin) {
-        states.withLock { states in
+    func challenge(for origin: Origin) -> DigestChallenge? { nonces.withLock { $0[origin]?.challenge } }
+
+    /// Stores a challenge.
+    ///
+    /// - Returns: The credential of the request that is sent again. It has this challenge even if
+    ///   another request replaces the stored one, and a count that is reserved for it, because a
+    ///   server may accept a nonce only once.
+    func adopt(_ challenge: DigestChallenge, for origin: Origin) -> Request.Signature {
+        let (nonce, count) = nonces.withLock { nonces -> (Nonce, UInt32) in
             // Another request may have received the same challenge. Its count must not be repeated.
-            if states[origin]?.challenge.nonce != challenge.nonce { states[origin] = State(challenge: challenge) }
+            if let nonce = nonces[origin], nonce.challenge.nonce == challenge.nonce { return (nonce, nonce.next()) }
+            let nonce = Nonce(challenge)
+            nonces[origin] = nonce
+            return (nonce, nonce.next())
+        }
+        let reserved = Mutex<UInt32?>(count)
+        return credential { target in
+            guard target == origin else { return self.turn(at: target) }
+            return (nonce.challenge, reserved.withLock { $0.take() } ?? nonce.next())
         }
     }
 
-    /// Returns the value of the field; `nil` before the first challenge.
-    private func credentials(method: Request.Method, url: String) -> String? {
-        guard let origin = Origin(url) else { return nil }
-        let state = states.withLock { states -> State? in
-            states[origin]?.count &+= 1
-            return states[origin]
+    func forget(_ challenge: DigestChallenge, for origin: Origin) {
+        nonces.withLock { nonces in
+            if nonces[origin]?.challenge == challenge { nonces[origin] = nil }
         }
-        guard let state else { return nil }
+    }
+
+    /// Returns the last challenge of an origin and the next count; `nil` before the first one.
+    private func turn(at origin: Origin) -> (DigestChallenge, UInt32)? {
+        nonces.withLock { $0[origin] }.map { ($0.challenge, $0.next()) }
+    }
+
+    /// Returns a credential. The placeholder differs between users, so that a cache separates their
+    /// responses.
+    ///
+    /// - Parameter turn: Returns the challenge and the count for a request to an origin; `nil` to
+    ///   send none.
+    private func credential(
+        _ turn: @escaping @Sendable (Origin) -> (DigestChallenge, UInt32)?
+    ) -> Request.Signature {
+        Request.Signature(placeholder: "Digest " + ASCII.hexadecimal(SHA2.sha256.hash(Data(user.utf8)))) {
+            guard let origin = Origin($1), let (challenge, count) = turn(origin) else { return nil }
+            return self.credentials(($0, $1), challenge, count)
+        }
+    }
+
+    /// Returns the value of the field.
+    private func credentials(
+        _ request: (method: Request.Method, url: String), _ challenge: DigestChallenge, _ count: UInt32
+    ) -> String? {
         var generator = SystemRandomNumberGenerator()
         let random = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
-        let value = state.challenge.credentials(
-            (user, password), (method.rawValue, Self.target(of: url)), count: state.count,
+        let value = challenge.credentials(
+            (user, password), (request.method.rawValue, Self.target(of: request.url)), count: count,
             clientNonce: ASCII.hexadecimal(random))
         return ASCII.isFieldValue(value.utf8) ? value : nil
     }

@@ -59,25 +59,33 @@ struct DigestChallenge: Sendable, Equatable {
     }
 
     /// Returns the challenges of a `WWW-Authenticate` field (RFC 9110, section 11.6.1).
+    ///
+    /// The members of a list without quotation marks, such as `qop=auth,auth-int`, are tokens, as
+    /// the names of schemes are.
     private static func schemes(in field: String) -> [(name: String, parameters: [String: String])] {
         var scanner = FieldScanner(field)
         var schemes: [(name: String, parameters: [String: String])] = []
+        var isProtection = false
         while true {
             scanner.skipToMember()
             let name = ASCII.lowercased(scanner.take { !" \t,=\"".utf8.contains($0) })
             scanner.take(while: ASCII.isSpaceOrTab)
             guard scanner.take("=") else {
-                if !name.isEmpty {
+                if isProtection, name.hasPrefix("auth"), let last = schemes.indices.last {
+                    schemes[last].parameters["qop"]? += ",\(name)"
+                } else if !name.isEmpty {
                     schemes.append((name, [:]))
+                    isProtection = false
                 } else if scanner.take() == nil {
                     return schemes
                 }
                 continue
             }
             scanner.take(while: ASCII.isSpaceOrTab)
+            let isQuoted = scanner.take("\"")
             let value =
-                scanner.take("\"")
-                ? scanner.quotedString().content : Array(scanner.take { !" \t,".utf8.contains($0) })
+                isQuoted ? scanner.quotedString().content : Array(scanner.take { !" \t,".utf8.contains($0) })
+            isProtection = name == "qop" && !isQuoted
             guard let last = schemes.indices.last, schemes[last].parameters[name] == nil else { continue }
             schemes[last].parameters[name] = String(decoding: value, as: UTF8.self)
         }

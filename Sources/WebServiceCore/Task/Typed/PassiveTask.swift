@@ -33,9 +33,9 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     /// - Parameter timekeeper: Measures the task's timeline; `nil` for the system clock.
     package init(timekeeper: (any Timekeeper)?, onCancel: (@Sendable () -> Void)? = nil) {
         let outcome = TypedResult<Value>()
-        let service = timekeeper.map { PassiveService(TaskClock($0)) } ?? .shared
+        let service = timekeeper.map { ServiceCore(TaskClock($0)) } ?? .passive
         self.outcome = outcome
-        task = TypedTask(service, providing: outcome) { _ in }
+        task = TypedTask(service, providing: outcome, isListed: false) { _ in }
         task.task.attach(CancelHook(onCancel: onCancel ?? {}))
     }
 
@@ -63,23 +63,14 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     }
 }
 
+extension ServiceCore {
+    /// The service of passive tasks. It sends no requests.
+    fileprivate static let passive = ServiceCore(.system)
+}
+
 extension Response.Source {
     /// The owner of a ``PassiveTask``.
     public static let owner = Response.Source("owner")
-}
-
-/// The service of passive tasks. It sends no requests.
-private final class PassiveService: PipelineSource {
-    static let shared = PassiveService(.system)
-
-    let clock: TaskClock
-    let baseOrigin: Origin? = nil
-    let stages = Stages()
-    let errorMapper: (any ErrorMapper)? = nil
-    let decoder: any BodyDecoder = JSONDecoder()
-    let encoder: any BodyEncoder & Sendable = JSONEncoder()
-
-    init(_ clock: TaskClock) { self.clock = clock }
 }
 
 /// Calls a closure when a task is cancelled.

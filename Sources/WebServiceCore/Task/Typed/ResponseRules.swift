@@ -6,7 +6,7 @@ import FoundationNetworking
 #endif
 
 /// The rules by which the typed tasks of one exchange accept its response.
-final class ResponseRules: Sendable {
+struct ResponseRules: ~Copyable, Sendable {
     struct Rules: Sendable {
         var statuses = Statuses.success
         var contentTypes: [String]?
@@ -37,7 +37,7 @@ final class ResponseRules: Sendable {
     private let initial: Rules
     private let changes = AtomicLazyReference<Changes>()
 
-    init(_ statuses: Statuses = .success) {
+    init(_ statuses: Statuses) {
         initial = Rules(statuses: statuses)
     }
 
@@ -48,15 +48,21 @@ final class ResponseRules: Sendable {
 
     /// Returns the response if it is acceptable.
     func accept(_ input: StepInput) throws -> Response {
-        if let failure = input.failure { throw failure }
-        let response = try input.result.get()
         let rules = changes.load()?.rules.withLock { $0 } ?? initial
+        if let failure = input.failure {
+            guard case .failure = input.result, let response = (failure as? WebServiceError)?.incompleteResponse,
+                !rules.statuses.contains(response.status)
+            else { throw failure }
+            throw input.mappedError(for: response) ?? failure
+        }
+        let response = try input.result.get()
         guard rules.statuses.contains(response.status) else {
             throw input.mappedError(for: response)
                 ?? input.error(
                     .unacceptableStatus,
                     "the status \(response.status) is not acceptable"
-                        + (response.status == 407 ? "; set the user and the password that the proxy requires" : ""))
+                        + (response.status == 407 ? "; set the user and the password that the proxy requires" : ""),
+                    underlying: response.bodyFailure)
         }
         if let contentTypes = rules.contentTypes, !response.data.isEmpty {
             let type = response.header(.contentType) ?? ""

@@ -32,8 +32,7 @@ extension SessionTask {
     public func decode<Value: Sendable>(
         onMain decode: @escaping @MainActor @Sendable (Response) throws -> Value
     ) -> TypedTask<Value> {
-        let rules = ResponseRules()
-        return TypedTask(self, rules, mainStep: { input in Result { try decode(try rules.accept(input)) } })
+        TypedTask(self, accepting: .success, mainStep: { input, step in Result { try decode(try step.accept(input)) } })
     }
 
     /// Returns a typed task that decodes the response with a closure in the background.
@@ -42,8 +41,7 @@ extension SessionTask {
     public func decode<Value: Sendable>(
         with decode: @escaping @Sendable (Response) throws -> Value
     ) -> TypedTask<Value> {
-        let rules = ResponseRules()
-        return TypedTask(self, rules, step: { input in Result { try decode(try rules.accept(input)) } })
+        TypedTask(self, step: { input, step in Result { try decode(try step.accept(input)) } })
     }
 
     /// Returns a typed task with the bytes of the body, empty if there is none.
@@ -53,16 +51,18 @@ extension SessionTask {
 
     /// Returns a typed task with the body as a string.
     ///
-    /// The charset is that of `Content-Type`, or UTF-8 if it names none. If the charset is
-    /// unsupported or the bytes are invalid in it, the task fails with
-    /// ``WebServiceError/Code/decoding``.
+    /// The charset is that of `Content-Type`, or UTF-8 if it names none. A byte order mark is
+    /// removed. If the charset is unsupported or the bytes are invalid in it, the task fails with
+    /// ``WebServiceError/Code/decoding``. The charsets of the Encoding Standard (WHATWG) are
+    /// supported, except IBM866, macintosh, x-mac-cyrillic and x-user-defined.
     public func string() -> TypedTask<String> {
         typed { try $0.text() }
     }
 
     /// Returns a typed task with the body as JSON of any shape.
     ///
-    /// The value for status 204 without content (RFC 9110, section 15.3.5) is an empty object.
+    /// The value for status 204 without content (RFC 9110, section 15.3.5) is an empty object. If
+    /// members of an object have the same name, the first one counts, as in `decode`.
     public func json() -> TypedTask<JSONValue> {
         typed {
             $0.status == 204 && $0.data.isEmpty ? .object([:]) : try $0.json()
@@ -75,18 +75,12 @@ extension SessionTask {
     }
 
     /// Returns a typed task with a step that runs no custom closure.
+    ///
+    /// - Parameter statuses: The statuses that do not count as errors. Defaults to those from 200
+    ///   to 299.
     func typed<Value: Sendable>(
-        _ rules: ResponseRules = ResponseRules(), _ make: @escaping @Sendable (Response) throws -> Value
+        accepting statuses: ResponseRules.Statuses = .success, _ make: @escaping @Sendable (Response) throws -> Value
     ) -> TypedTask<Value> {
-        TypedTask(self, rules, isOwn: true) { input in
-            Result {
-                do {
-                    return try make(try rules.accept(input))
-                } catch var error as WebServiceError where error.request == nil {
-                    error.request = input.request
-                    throw error
-                }
-            }
-        }
+        TypedTask(self, TypedResult(.response(make), accepting: statuses))
     }
 }

@@ -41,7 +41,7 @@ extension TypedTask {
     /// The last call counts, regardless of its position. Has no effect after the response has
     /// arrived.
     public func validate(statuses: some Sequence<Int>) -> Self {
-        rules.set { $0.statuses = .these(Set(statuses)) }
+        changeRules { $0.statuses = .these(Set(statuses)) }
         return self
     }
 
@@ -50,13 +50,13 @@ extension TypedTask {
     /// The last call counts, regardless of its position. Has no effect after the response has
     /// arrived.
     public func validate(statuses: ClosedRange<Int>) -> Self {
-        rules.set { $0.statuses = .these(Set(statuses.clamped(to: 0...999))) }
+        changeRules { $0.statuses = .these(Set(statuses.clamped(to: 0...999))) }
         return self
     }
 
     /// Accepts every status.
     public func validateNothing() -> Self {
-        rules.set { $0.statuses = .any }
+        changeRules { $0.statuses = .any }
         return self
     }
 
@@ -66,7 +66,7 @@ extension TypedTask {
     /// Parameters such as `charset` are ignored. Any other type fails with
     /// ``WebServiceError/Code/unexpectedContentType``.
     public func validate(contentTypes: [String]) -> Self {
-        rules.set { $0.contentTypes = contentTypes }
+        changeRules { $0.contentTypes = contentTypes }
         return self
     }
 
@@ -75,7 +75,7 @@ extension TypedTask {
     /// An error thrown by the closure becomes the error of the task. Has no effect after the
     /// response has arrived.
     public func validate(_ check: @escaping @Sendable (Response) throws -> Void) -> Self {
-        rules.set { $0.checks.append(check) }
+        changeRules { $0.checks.append(check) }
         return self
     }
 }

@@ -32,31 +32,54 @@ public final class TypedTask<Value: Sendable>: Sendable {
     /// The exchange.
     public let task: SessionTask
 
-    let rules: ResponseRules
+    /// The first step, whose rules the response must meet, if this task continues another one.
+    private weak let root: (any RuledStep)?
+    private let continues: Bool
     /// The value delivered before the result; `nil` for tasks without one.
     let early: EarlyValue<Value>?
-    private let outcome = TypedResult<Value>()
+    private let outcome: TypedResult<Value>
     /// Retains the service of a typed request, which may be a temporary.
     ///
     /// `nil` for other tasks, which use only the core of the service (``ExchangeContext``).
     private let owner: TaskOwner?
 
     /// - Parameters:
-    ///   - isOwn: Whether the step runs no custom closure.
+    ///   - outcome: The step, which runs no custom closure. Runs once, after the exchange has ended
+    ///     and all earlier handlers have run.
     ///   - early: The value delivered before the result.
-    ///   - step: Returns the result. Runs once, after the exchange has ended and all earlier
-    ///     handlers have run.
     init(
-        _ task: SessionTask, _ rules: ResponseRules, isOwn: Bool = false, owner: TaskOwner? = nil,
-        early: EarlyValue<Value>? = nil, step: @escaping @Sendable (StepInput) -> Result<Value, any Error>
+        _ task: SessionTask, _ outcome: TypedResult<Value>, owner: TaskOwner? = nil, early: EarlyValue<Value>? = nil
     ) {
         self.task = task
-        self.rules = rules
+        self.outcome = outcome
+        root = nil
+        continues = false
         self.early = early
         self.owner = owner
-        let settle: @Sendable (StepInput) -> (any Error)? = { [outcome, weak owner] input in
-            owner?.release()
-            return outcome.set(step(input), input)
+        task.add(.ownStep(outcome))
+    }
+
+    /// - Parameters:
+    ///   - statuses: The statuses that do not count as errors.
+    ///   - root: The first step of the typed tasks that this one continues.
+    ///   - continues: Whether this task continues another one.
+    ///   - isOwn: Whether the step runs no custom closure.
+    ///   - step: Returns the result. Its second argument applies the rules for the response.
+    init(
+        _ task: SessionTask, accepting statuses: ResponseRules.Statuses = .success, root: (any RuledStep)? = nil,
+        continues: Bool = false, owner: TaskOwner? = nil, isOwn: Bool = false,
+        step: @escaping @Sendable (StepInput, TypedResult<Value>) -> Result<Value, any Error>
+    ) {
+        let outcome = TypedResult<Value>(accepting: statuses, owner: owner)
+        self.task = task
+        self.outcome = outcome
+        self.root = root
+        self.continues = continues
+        early = nil
+        self.owner = owner
+        let settle: @Sendable (StepInput) -> (any Error)? = { input in
+            outcome.releaseOwner()
+            return outcome.set(step(input, outcome), input)
         }
         task.add(.step(settle, isOwn: isOwn))
     }
@@ -66,53 +89,57 @@ public final class TypedTask<Value: Sendable>: Sendable {
     /// - Parameters:
     ///   - provided: The result, which the source sets before it completes the task.
     ///   - type: The type of a typed request.
-    ///   - source: See ``SessionTask/init(_:type:source:)``.
+    ///   - source: See ``SessionTask/init(_:type:isListed:source:)``.
     convenience init(
-        _ service: any PipelineSource, providing provided: TypedResult<Value>, type: (any Sendable.Type)? = nil,
-        owner: TaskOwner? = nil, early: EarlyValue<Value>? = nil,
+        _ service: ServiceCore, providing provided: TypedResult<Value>, type: (any Sendable.Type)? = nil,
+        owner: TaskOwner? = nil, early: EarlyValue<Value>? = nil, isListed: Bool = true,
         source: @escaping @Sendable (SessionTask) -> Void
     ) {
-        let task = SessionTask(service, type: type, source: source)
+        let task = SessionTask(service, type: type, isListed: isListed, source: source)
         if let early { _ = task.shared.withLock { $0.attach(early) } }  // the task has not been resumed
-        let rules = ResponseRules(.any)
-        self.init(task, rules, isOwn: true, owner: owner, early: early) { input in
-            Result {
-                _ = try rules.accept(input)
-                return try provided.value
-            }
-        }
+        self.init(
+            task, TypedResult(.provided(provided), accepting: .any, owner: owner), owner: owner, early: early)
     }
 
-    /// - Parameter step: Returns the result. Later handlers wait for it.
-    init(
-        _ task: SessionTask, _ rules: ResponseRules, owner: TaskOwner? = nil,
+    /// - Parameter asyncStep: Returns the result. Later handlers wait for it.
+    private init(
+        _ task: SessionTask, root: (any RuledStep)?, owner: TaskOwner?,
         asyncStep: @escaping @Sendable (StepInput) async -> Result<Value, any Error>
     ) {
+        let outcome = TypedResult<Value>()
         self.task = task
-        self.rules = rules
+        self.outcome = outcome
+        self.root = root
+        continues = true
         early = nil
         self.owner = owner
         // The step runs in a Swift task that is started elsewhere and does not inherit the
         // task-local value that marks it as part of a refresh.
         let refreshing = Refresh.current
         task.add(
-            .asyncStep { [outcome] input in
+            .asyncStep { input in
                 outcome.set(await Refresh.$current.withValue(refreshing) { await asyncStep(input) }, input)
             })
     }
 
-    /// - Parameter step: Returns the result on the main actor. Later handlers wait for it.
+    /// - Parameters:
+    ///   - statuses: The statuses that do not count as errors.
+    ///   - mainStep: Returns the result on the main actor. Its second argument applies the rules
+    ///     for the response. Later handlers wait for it.
     init(
-        _ task: SessionTask, _ rules: ResponseRules, owner: TaskOwner? = nil,
-        mainStep: @escaping @MainActor @Sendable (StepInput) -> Result<Value, any Error>
+        _ task: SessionTask, accepting statuses: ResponseRules.Statuses, owner: TaskOwner? = nil,
+        mainStep: @escaping @MainActor @Sendable (StepInput, TypedResult<Value>) -> Result<Value, any Error>
     ) {
+        let outcome = TypedResult<Value>(accepting: statuses, owner: owner)
         self.task = task
-        self.rules = rules
+        self.outcome = outcome
+        root = nil
+        continues = false
         early = nil
         self.owner = owner
-        let settle: @MainActor @Sendable (StepInput) -> (any Error)? = { [outcome, weak owner] input in
-            owner?.release()
-            return outcome.set(mainStep(input), input)
+        let settle: @MainActor @Sendable (StepInput) -> (any Error)? = { input in
+            outcome.releaseOwner()
+            return outcome.set(mainStep(input, outcome), input)
         }
         task.add(.mainStep(.init(applies: { true }, isUI: false, body: settle)))
     }
@@ -163,6 +190,12 @@ public final class TypedTask<Value: Sendable>: Sendable {
         }
     }
 
+    /// Changes the rules that the response must meet. Has no effect after the response has arrived.
+    func changeRules(_ change: (inout ResponseRules.Rules) -> Void) { firstStep?.changeRules(change) }
+
+    /// `nil` once the first step has run and was released.
+    private var firstStep: (any RuledStep)? { continues ? root : outcome }
+
     /// The result; `nil` until this step has run.
     var settled: Result<Value, any Error>? { outcome.settled }
 
@@ -194,7 +227,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     func then<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) -> Result<Next, any Error>
     ) -> TypedTask<Next> {
-        TypedTask<Next>(task, rules, owner: owner, step: { [outcome] _ in step(outcome.result) })
+        following { [outcome] _ in step(outcome.result) }
     }
 
     /// Transforms the value and the response in the background. The response of a value that
@@ -202,16 +235,20 @@ public final class TypedTask<Value: Sendable>: Sendable {
     package func mapWithResponse<Next: Sendable>(
         _ transform: @escaping @Sendable (Value, Response) throws -> Next
     ) -> TypedTask<Next> {
-        TypedTask<Next>(
-            task, rules, owner: owner,
-            step: { [outcome] input in
-                outcome.result.flatMap { value in
-                    let response = try? input.result.get()  // the error was replaced by the value
-                    return Result {
-                        try transform(value, response ?? Response(body: nil, source: .endpoint, attempts: 0))
-                    }
+        following { [outcome] input in
+            outcome.result.flatMap { value in
+                let response = try? input.result.get()  // the error was replaced by the value
+                return Result {
+                    try transform(value, response ?? Response(body: nil, source: .endpoint, attempts: 0))
                 }
-            })
+            }
+        }
+    }
+
+    private func following<Next: Sendable>(
+        _ step: @escaping @Sendable (StepInput) -> Result<Next, any Error>
+    ) -> TypedTask<Next> {
+        TypedTask<Next>(task, root: firstStep, continues: true, owner: owner, step: { input, _ in step(input) })
     }
 
     /// Adds an observer on an executor, after all handlers added so far.
@@ -230,7 +267,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     func thenAsync<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) async -> Result<Next, any Error>
     ) -> TypedTask<Next> {
-        TypedTask<Next>(task, rules, owner: owner, asyncStep: { [outcome] _ in await step(outcome.result) })
+        TypedTask<Next>(task, root: firstStep, owner: owner, asyncStep: { [outcome] _ in await step(outcome.result) })
     }
 }
 
@@ -275,17 +312,5 @@ final class TaskOwner: Sendable {
     func release() {
         let released = object.withLock { $0.take() }
         withExtendedLifetime(released) {}
-    }
-}
-
-extension TypedResult {
-    /// Sets the result of a step.
-    ///
-    /// - Returns: The error if it originated in this step; otherwise `nil`.
-    fileprivate func set(_ result: Result<Value, any Error>, _ input: StepInput) -> (any Error)? {
-        let result = result.mapError(input.locating)
-        set(result)
-        guard input.failure == nil, case .failure(let error) = result else { return nil }
-        return error
     }
 }

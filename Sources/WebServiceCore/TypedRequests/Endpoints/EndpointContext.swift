@@ -31,11 +31,12 @@ public struct EndpointContext: Sendable {
     func send(_ request: Request, over session: (any Session)?, hasDeadline: Bool) async throws -> Response {
         var request = request
         configure?(&request)
-        let exchange = ChildExchange(
-            session.map(core.with) ?? core, request, parent: id, hasDeadline: hasDeadline)
-        exchange.context.forwardProgress { [starter = flight.starter] in starter.report($0) }
-        let result = await exchange.result()
-        flight.record(exchange, result)
+        let task = SessionTask(
+            core, request, over: substitution(by: session), isListed: false, hasDeadline: hasDeadline)
+        task.context.setParent(id)
+        task.context.forwardProgress { [starter = flight.starter] in starter.report($0) }
+        let result = await task.outcome()
+        flight.record(FlightRecorder.Sent(request: request, result: result, record: task.record))
         return try result.get()
     }
 
@@ -74,8 +75,7 @@ final class FlightRecorder: Sendable {
         self.starter = starter
     }
 
-    func record(_ exchange: ChildExchange, _ result: Result<Response, any Error>) {
-        let sent = Sent(request: exchange.request, result: result, record: exchange.context.record)
+    func record(_ sent: Sent) {
         let previous = last.withLock { last in
             defer { last = sent }
             return last

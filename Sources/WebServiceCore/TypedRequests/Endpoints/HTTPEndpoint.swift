@@ -45,10 +45,14 @@ public struct HTTPEndpoint: ServiceEndpoint {
     public func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
         let request = try Self.http(request)
         let message = try request.request(for: context.service)
-        let response = try await context.send(message, over: session)
-        return FetchedResponse(
-            response: response, request: request,
-            mappers: [message.options.errorMapper, context.service.errorMapper].compactMap(\.self))
+        let mappers = [message.options.errorMapper, context.service.errorMapper].compactMap(\.self)
+        do {
+            let response = try await context.send(message, over: session)
+            return FetchedResponse(response: response, request: request, mappers: mappers)
+        } catch let error as WebServiceError {
+            guard let response = error.incompleteResponse else { throw error }
+            throw FetchedResponse(response: response, request: request, mappers: mappers).mappedError ?? error
+        }
     }
 
     /// Validates a new response and decodes it. A stored response is only decoded.

@@ -50,7 +50,7 @@ extension WebService {
         let outcome = TypedResult<Request.Output>()
         let early = fetchPolicy == .cacheThenServer ? EarlyValue<Request.Output>(core.clock) : nil
         return TypedTask(core, providing: outcome, type: Request.self, owner: TaskOwner(self), early: early) { task in
-            let typed = core.configuration.typed
+            let typed = core.settings.typed
             let id = core.observe(task, Request.self)
             if let early { core.readAhead(request, maximumAge: maximumAge, typed, early: early, task.context) }
             core.begin(

@@ -32,15 +32,13 @@ extension SessionTask {
     ///   - key: Identifies the request in place of its content. Defaults to `nil`.
     @discardableResult
     public func setDuplicates(_ mode: DuplicateMode, key: (any Hashable & Sendable)? = nil) -> Self {
-        let endpoint = service as? SessionService
-        // Other services send no requests.
-        guard let core = endpoint?.core ?? service as? ServiceCore else { return self }
+        let (core, substitution) = (service, context.substitution)
         let key = key.map(RequestKey.init)
         let replaced = shared.withLock { state in
-            state.isDownload
+            state.isDownload || state.hasSource && state.unsent?.request.url == nil  // no request of its own
                 ? nil
                 : state.setSource { task, start in
-                    core.begin(start.request, over: endpoint?.session, key: key, duplicates: mode, task: task)
+                    core.begin(start.request, over: substitution, key: key, duplicates: mode, task: task)
                 }
         }
         withExtendedLifetime(replaced) {}
@@ -51,27 +49,28 @@ extension SessionTask {
 extension ServiceCore {
     /// Starts a request that is compared with others. Called when its task is first resumed.
     fileprivate func begin(
-        _ request: Request, over session: (any Session)?, key: RequestKey?, duplicates: DuplicateMode,
+        _ request: Request, over substitution: SessionSubstitution?, key: RequestKey?, duplicates: DuplicateMode,
         task: SessionTask
     ) {
         task.context.begin(.unencoded(request))
-        let (stages, id) = (stages, ExchangeContext.makeID())
-        task.observe(stages.delegateReference)
-        task.context.observe(by: stages.observers, request, id: id)
+        let (setup, id) = (setup, ExchangeContext.makeID())
+        task.observe(setup.delegateReference)
+        task.context.observe(by: setup.observers, request, id: id)
         let shared: SharedRequest
         do {
             guard !task.context.isStreamed else {
                 throw WebServiceError(
                     .encoding, "a stream cannot share its response; do not call setDuplicates(_:) on its task")
             }
-            shared = try SharedRequest(request, over: session, id: id, stages.interceptors)
+            shared = try SharedRequest(
+                request, over: substitution.map { $0(setup.session) }, id: id, setup.order.interceptors)
         } catch {
             task.complete(.failure(error))
             return
         }
         task.scheduleDeadline(request.options.requestDeadline)
         let outcome = TypedResult<Response>()
-        begin(shared, id: id, configuration.typed, key: key, duplicates: duplicates, task: task) {
+        begin(shared, id: id, settings.typed, key: key, duplicates: duplicates, task: task) {
             outcome.take($0, task, isJoined: $0.id != id)
         }
     }

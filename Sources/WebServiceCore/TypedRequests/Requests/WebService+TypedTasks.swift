@@ -31,8 +31,9 @@ extension WebService {
                 throw WebServiceError(
                     .noEndpoint, reason ?? "no endpoint supports \(Typed.self); add one to 'endpoints'")
             }
-            let source: any PipelineSource = endpoint.session.map { SessionService(core, $0) } ?? core
-            return SessionTask(source, try request.request(for: self), type: Typed.self)
+            return SessionTask(
+                core, try request.request(for: self), type: Typed.self,
+                over: substitution(by: endpoint.session))
         } catch {
             let error =
                 error as? WebServiceError
@@ -41,33 +42,4 @@ extension WebService {
             return SessionTask(core, Request(.GET, location: .invalid(error)), type: Typed.self)
         }
     }
-}
-
-/// A service with the session of an endpoint, whose work the service lists as its own.
-final class SessionService: PipelineSource {
-    let core: ServiceCore
-    let session: any Session
-
-    init(_ core: ServiceCore, _ session: any Session) {
-        self.core = core
-        self.session = session
-    }
-
-    var clock: TaskClock { core.clock }
-    var baseOrigin: Origin? { core.baseOrigin }
-    var stages: Stages { core.with(session).stages }
-    var errorMapper: (any ErrorMapper)? { core.errorMapper }
-    var decoder: any BodyDecoder { core.decoder }
-    var encoder: any BodyEncoder & Sendable { core.encoder }
-
-    func begin(_ work: any InFlightWork, isRetained: Bool) throws(WebServiceError) -> Stages {
-        _ = try core.begin(work, isRetained: isRetained)
-        return stages
-    }
-
-    func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork) {
-        core.release(task, continuedBy: stream)
-    }
-
-    func end(_ work: ObjectIdentifier) { core.end(work) }
 }

@@ -34,6 +34,11 @@ struct TypedTaskTests {
         .make(HandSession(Data(text.utf8), status: status, headers: type.map { ["Content-Type": $0] } ?? [:]))
     }
 
+    @Test("A closure of an awaited task runs on the handler pool, not on the thread of the caller")
+    func closureOfAwaitedTask() async throws {
+        #expect(try await service("ale").GET("/x").string().map { _ in HandlerPool.isCurrent }.value)
+    }
+
     private func failure<Value>(_ task: TypedTask<Value>) async throws -> WebServiceError {
         let result = await task.result
         guard case .failure(let error) = result else {

@@ -261,6 +261,35 @@ struct PerformTests {
         #expect(delegate.calls.values == ["sent", "received", "validate", "failure decoding /v1/beers/1"])
     }
 
+    @Test("The error of the delegate is that of a typed request whose deadline has passed", arguments: [false, true])
+    func rejectedDeadline(hasInterceptor: Bool) async throws {
+        final class Delegate: PartialDelegate {
+            func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {
+                if error != nil { throw TestError(name: "rejected") }
+            }
+        }
+        let (delegate, session, clock) = (Delegate(), HandSession(), ManualTimekeeper())
+        let service = WebService.make(session, delegate: delegate, timekeeper: clock)
+        if hasInterceptor { service.interceptors = [.userAgent("test")] }
+        let task = service.perform(BeerRequest()).resume()
+        await session.exchanges.wait()
+        clock.advance(by: .seconds(3_600))
+        await #expect(throws: TestError(name: "rejected")) { try await task.value }
+    }
+
+    @Test("A task without a request of its own ignores the handling of duplicates")
+    func duplicatesOfOwners() async throws {
+        let passive = PassiveTask<Int>()
+        passive.task.task.setDuplicates(.join)
+        passive.task.resume()
+        #expect(passive.complete(1))
+        #expect(try await passive.task.value == 1)
+        let typed = WebService.make(HandSession(text: "no JSON")).perform(BeerRequest())
+        typed.task.setDuplicates(.join)
+        let error = await #expect(throws: WebServiceError.self) { try await typed.value }
+        #expect(error?.code == .decoding)
+    }
+
     @Test("Interceptors, deadlines and progress apply to typed requests")
     func policies() async throws {
         struct Tagging: Interceptor {

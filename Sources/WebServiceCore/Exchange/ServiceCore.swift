@@ -1,0 +1,145 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The state that a ``WebService`` and its tasks share.
+///
+/// The Swift task that runs an ``Exchange`` retains the ``SessionTask``, which retains the core but
+/// not the handle. Only the ``TypedTask`` of a typed request retains the handle (``TaskOwner``),
+/// whose deallocation cancels the typed requests in flight (``RequestRegistry/close()``).
+final class ServiceCore: Sendable {
+    /// The base of every path.
+    enum Base: Sendable {
+        case none
+        case url(BaseURL)
+        indirect case invalid(WebServiceError)
+    }
+
+    private struct State: Sendable {
+        var setup: Setup
+        var inFlight = InFlight()
+    }
+
+    let baseURL: URL?
+    let base: Base
+    let baseOrigin: Origin?
+    /// See `WebService.urlBuilder`.
+    let urlBuilder: (@Sendable (URL?, String) throws -> URL)?
+    let clock: TaskClock
+    /// The typed requests in progress.
+    let registry = RequestRegistry()
+    /// A Boolean value that indicates whether the data source may supply the delegate.
+    let suppliesDelegate: Bool
+    private let state: Mutex<State>
+
+    init(
+        baseURLString: String, urlBuilder: (@Sendable (URL?, String) throws -> URL)?, clock: TaskClock,
+        delegate: DelegateReference?
+    ) {
+        if baseURLString.isEmpty {
+            base = .none
+        } else {
+            do { base = .url(try BaseURL(baseURLString)) } catch {
+                base = .invalid(WebServiceError(error.code, "the base URL cannot be used: \(error.message)"))
+            }
+        }
+        if case .url = base { baseURL = URL(string: baseURLString) } else { baseURL = nil }
+        baseOrigin = baseURL.flatMap(Origin.init)
+        self.urlBuilder = urlBuilder
+        self.clock = clock
+        suppliesDelegate = Self.hasDataSource
+        state = Mutex(State(setup: Setup(Setup.Settings(delegate: delegate), baseOrigin: baseOrigin)))
+    }
+
+    /// Creates a core without a base URL, for tasks that send no requests.
+    init(_ clock: TaskClock) {
+        (baseURL, base, baseOrigin, urlBuilder) = (nil, .none, nil, nil)
+        self.clock = clock
+        suppliesDelegate = false
+        state = Mutex(State(setup: Setup(Setup.Settings(session: FoundationSession.shared))))
+    }
+
+    /// Creates a core with the settings of another one, after a change, and with an empty registry.
+    init(copying other: ServiceCore, _ change: (inout Setup.Settings) -> Void = { _ in }) {
+        (baseURL, base, baseOrigin, urlBuilder) = (other.baseURL, other.base, other.baseOrigin, other.urlBuilder)
+        (clock, suppliesDelegate) = (other.clock, other.suppliesDelegate)
+        var settings = other.settings
+        change(&settings)
+        state = Mutex(State(setup: Setup(settings, baseOrigin: baseOrigin)))
+        enter(settings.scope)
+    }
+
+    var settings: Setup.Settings { state.withLock { $0.setup }.settings }
+
+    var errorMapper: (any ErrorMapper)? { settings.errorMapper }
+    var decoder: any BodyDecoder { state.withLock { $0.setup }.settings.decoder }
+    var encoder: any BodyEncoder & Sendable { state.withLock { $0.setup }.settings.encoder }
+
+    /// The header fields and options of the requests that the service creates.
+    var requestDefaults: (headers: Headers, boundFields: [Request.BoundFields], options: Request.Options) {
+        let setup = state.withLock { $0.setup }
+        return (setup.settings.headers, setup.boundFields, setup.inheritedOptions)
+    }
+
+    /// Changes the configuration in one step. Replaced values are released outside the lock.
+    func configure(_ change: (inout Setup.Settings) -> Void) {
+        let replaced = state.withLock { state in
+            let replaced = state.setup
+            var settings = replaced.settings
+            change(&settings)
+            state.setup = Setup(settings, baseOrigin: baseOrigin)
+            return replaced
+        }
+        withExtendedLifetime(replaced) {}
+    }
+
+    /// The current setup. Its delegate is the one that was set, or else that of the data source.
+    var setup: Setup { supplyingDelegate(state.withLock { $0.setup }) }
+}
+
+/// The work in flight.
+extension ServiceCore {
+    /// Lists work in flight.
+    ///
+    /// - Returns: The current setup.
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
+    @discardableResult
+    func begin(_ work: any InFlightWork, isRetained: Bool) throws(WebServiceError) -> Setup {
+        let (setup, change) = try state.withLock { state throws(WebServiceError) in
+            (state.setup, try state.inFlight.begin(work, isRetained: isRetained))
+        }
+        change.notify()
+        return supplyingDelegate(setup)
+    }
+
+    /// Lists a stream in place of its task, unless the stream has ended.
+    func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork) {
+        state.withLock { $0.inFlight.release(task, continuedBy: stream) }
+    }
+
+    /// Removes work from the list.
+    func end(_ work: ObjectIdentifier) {
+        state.withLock { $0.inFlight.end(work) }.notify()
+    }
+
+    /// The work in flight, in the order in which it began.
+    var workInFlight: [any InFlightWork] { state.withLock { $0.inFlight }.ordered }
+
+    /// Refuses further work.
+    func invalidate() {
+        state.withLock { $0.inFlight.invalidate() }
+    }
+
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
+    func checkValid() throws(WebServiceError) {
+        try state.withLock { state throws(WebServiceError) in try state.inFlight.checkValid() }
+    }
+
+    /// A sequence with an element after each change of the work in flight, and one at the start. A
+    /// slow reader receives one element for several changes.
+    var changes: AsyncStream<Void> {
+        ChangeObservers.changes { [weak self] body in self?.state.withLock { body(&$0.inFlight.observers, ()) } }
+    }
+}

@@ -1,0 +1,125 @@
+/// A priority queue with removable elements, the lowest rank first: a binary heap.
+///
+/// Adding and removing take O(log n) time and, once the queue has grown, do not allocate.
+package struct PriorityQueue<Element> {
+    /// A token that identifies an element. The token of a removed element has no effect.
+    package struct Token: Sendable, Hashable {
+        fileprivate let slot: Int
+        fileprivate let generation: Int
+    }
+
+    fileprivate struct Slot {
+        var rank: UInt64
+        var element: Element?
+        var generation: Int
+        var place: Int
+    }
+
+    private var slots: [Slot] = []
+    private var free: [Int] = []
+    private var heap: [Int] = []
+
+    package init() {}
+
+    /// The lowest rank; `nil` if the queue is empty.
+    package var lowest: UInt64? { heap.first.map { slots[$0].rank } }
+
+    var count: Int { heap.count }
+
+    package mutating func add(_ element: Element, at rank: UInt64) -> Token {
+        let slot = free.popLast() ?? slots.count
+        if slot == slots.count { slots.append(Slot(rank: 0, element: nil, generation: 0, place: 0)) }
+        slots[slot].rank = rank
+        slots[slot].element = element
+        heap.append(slot)
+        slots[slot].place = heap.count - 1
+        siftUp(heap.count - 1)
+        return Token(slot: slot, generation: slots[slot].generation)
+    }
+
+    /// - Returns: The element, to be released outside any lock; `nil` if it was already removed.
+    @discardableResult
+    package mutating func remove(_ token: Token) -> Element? {
+        guard slots[token.slot].generation == token.generation, slots[token.slot].element != nil else { return nil }
+        return take(at: slots[token.slot].place)
+    }
+
+    /// Removes and returns the element with the lowest rank.
+    package mutating func popFirst() -> Element? { heap.isEmpty ? nil : take(at: 0) }
+
+    /// Removes and returns the elements up to a rank, in the order of their ranks.
+    package mutating func takeAll(upTo rank: UInt64) -> [Element] {
+        var taken: [Element] = []
+        while let lowest, lowest <= rank {
+            if let element = popFirst() { taken.append(element) }
+        }
+        return taken
+    }
+
+    /// Removes the elements that a closure selects. It is called with each element, in the order of
+    /// their ranks, in O(n log n) time.
+    package mutating func removeAll(where isRemoved: (Element) -> Bool) {
+        heap.sort { [slots] in slots[$0].rank < slots[$1].rank }  // a sorted array is a heap
+        let sorted = heap
+        heap.removeAll()
+        for slot in sorted {
+            if let element = slots[slot].element, isRemoved(element) {
+                vacate(slot)
+            } else {
+                slots[slot].place = heap.count
+                heap.append(slot)
+            }
+        }
+    }
+
+    private mutating func vacate(_ slot: Int) {
+        slots[slot].element = nil
+        slots[slot].generation += 1
+        free.append(slot)
+    }
+
+    private mutating func take(at place: Int) -> Element? {
+        let slot = heap[place]
+        let last = heap.removeLast()
+        if place < heap.count {
+            heap[place] = last
+            slots[last].place = place
+            siftDown(place)
+            siftUp(slots[last].place)
+        }
+        let element = slots[slot].element
+        vacate(slot)
+        return element
+    }
+
+    private mutating func siftUp(_ start: Int) {
+        var place = start
+        while place > 0, slots[heap[place]].rank < slots[heap[(place - 1) / 2]].rank {
+            exchange(place, (place - 1) / 2)
+            place = (place - 1) / 2
+        }
+    }
+
+    private mutating func siftDown(_ start: Int) {
+        var place = start
+        while true {
+            var least = place
+            for child in [2 * place + 1, 2 * place + 2]
+            where child < heap.count && slots[heap[child]].rank < slots[heap[least]].rank {
+                least = child
+            }
+            if least == place { return }
+            exchange(place, least)
+            place = least
+        }
+    }
+
+    private mutating func exchange(_ first: Int, _ second: Int) {
+        heap.swapAt(first, second)
+        slots[heap[first]].place = first
+        slots[heap[second]].place = second
+    }
+}
+
+extension PriorityQueue: Sendable where Element: Sendable {}
+extension PriorityQueue.Slot: Sendable where Element: Sendable {}

@@ -1,0 +1,45 @@
+import CCurl
+import WebServiceCore
+
+/// Requests that the thread of a caller sends while the loop's thread waits for events.
+extension CurlEngine {
+    /// A Boolean value that indicates whether a caller may send the next request: nothing is in
+    /// flight, the last exchanges did not overlap, and there are open connections.
+    var mayServeCallers: Bool {
+        canServeCallers && busy.isEmpty && !exchangesOverlap && connections.count > 0 && closingInstant == nil
+            && admission.isEmpty
+    }
+
+    /// Sends a request on the thread of a caller, over an idle connection to its host.
+    ///
+    /// Does not block: it never looks up a name, opens a connection or receives a response.
+    ///
+    /// - Returns: Whether the loop's thread must be woken; `nil` if the exchange has not begun,
+    ///   because there is no such connection.
+    func send(_ transfer: CurlTransfer, to host: Substring) -> Bool? {
+        guard let connection = admission.lastConnection(to: host), connections[connection.socket] === connection,
+            connection.isIdle, !connection.isUnusable, !connection.hasUnsolicitedBytes
+        else { return nil }
+        callersConnection = connection
+        defer { endCall(connection) }
+        admission.append(transfer, to: host)
+        startAdmitted()
+        guard let handle = transfer.handle else { return true }
+        guard handle.attempt.isHeld, Int(runningCount) == busy.count else { return true }
+        handle.receive()
+        callersRequestCount += 1
+        // libcurl's timers are those of connecting, and one to receive, for which there is an
+        // event.
+        return idleCheckInstant < waitEnd
+    }
+
+    /// Watches the connection for the events that libcurl has requested last.
+    ///
+    /// libcurl also requests to be notified when it can send, before it sends at once. The loop's
+    /// thread would wake.
+    private func endCall(_ connection: Connections.Connection) {
+        callersConnection = nil
+        guard let events = callersEvents.take(), connections[connection.socket] === connection else { return }
+        _ = watch(connection.socket, events)
+    }
+}

@@ -1,0 +1,41 @@
+import WebServiceCore
+
+/// The detection of changes of the file.
+///
+/// A file is the same if its size, its modification date and its first bytes are the same. If only
+/// the date of the last status change differs, the bytes that were sent are compared: permissions,
+/// names or attributes were changed, or the content and its modification date.
+extension UploadTransfer {
+    /// Continues a stored upload if the file is the same.
+    mutating func resume(_ stored: UploadState) throws {
+        guard stored.isSameUpload(as: state) else { return }
+        let changed = state.changed
+        if stored.changed != changed {
+            guard try source.begins(with: stored.content ?? ContentHash()) else { return }
+            verified = stored.content?.length ?? 0
+        }
+        state = stored
+        state.changed = changed
+    }
+
+    /// Verifies that the path still refers to the file, and that nothing has changed it.
+    ///
+    /// - Parameter isLast: Whether the server has the whole file.
+    mutating func verify(isLast: Bool = false) throws {
+        let changed = try source.verify(mayBeRemoved: isLast || !isOpenedAgain)
+        guard changed != state.changed else { return }
+        guard try source.begins(with: state.content ?? ContentHash()) else { throw source.isChanged }
+        state.changed = changed
+    }
+
+    /// Extends the hash of the bytes that were sent, before further ones are sent.
+    mutating func extendContent(to end: Int64) throws {
+        var content = state.content ?? ContentHash()
+        guard end > content.length else { return }
+        try source.extend(&content, to: end)
+        state.content = content
+        verified = max(verified, content.length)
+        // If the system loses the state, the upload starts over.
+        if state.location != nil { try file.store(state, synchronizes: false) }
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceCore
+import WebServiceCurl
+import WebServiceMocking
+
+/// Other connections of a loop while an HTTP/2 server sends frames without end.
+@Suite(
+    "Curl session: floods of HTTP/2 frames", .exclusive,
+    .enabled(if: StrayServer.python != nil && SecureServer.isAvailable, "python3, nginx or openssl is missing"))
+struct CurlFloodRealTimeTests {
+    /// Created once, because the keys take time.
+    private static let certificates = Result { try SecureServer() }
+
+    @Test(
+        "A flood of frames delays neither other connections nor the idle timeout", .covers("H-442"),
+        arguments: [
+            FrameServer.Behavior.floodData, .floodPing, .floodSettings, .floodWindow, .floodStreamWindow, .floodUnknown,
+        ], [true, false])
+    func flood(_ behavior: FrameServer.Behavior, isSecure: Bool) async throws {
+        let certificates = try Self.certificates.get()
+        let flooding = try FrameServer(behavior, isSecure ? certificates : nil)
+        let other = try MockServer.forTest { _ in MockResponse("ale") }
+        let session = try CurlSession {
+            $0.proxy = .none
+            $0.loops = 1
+            $0.tls.trustedCertificatesFile = certificates.path("ca.pem")
+            if !isSecure { $0.httpVersion = .priorKnowledge }
+        }
+        let base = isSecure ? "https://localhost:\(flooding.port)" : "http://127.0.0.1:\(flooding.port)"
+        let start = ContinuousClock.now
+        let task = WebService(base, session: session).POST("/").setTimeout(.seconds(1)).setDeadline(.seconds(20)).data()
+        task.resume()
+        // A streamed body is sent over HTTP/1.1 in every configuration.
+        let service = WebService(other, session)
+        var durations: [Duration] = []
+        for _ in 0..<40 {
+            let start = ContinuousClock.now
+            let body = Request.Body.stream(length: 3) {
+                AsyncStream {
+                    $0.yield(Data("ale".utf8)); $0.finish()
+                }
+            }
+            _ = try await service.POST("/").setBody(body).setTimeout(.seconds(10)).data().value
+            durations.append(start.duration(to: .now))
+        }
+        durations.sort()
+        #expect(durations[20] < .milliseconds(50), "\(durations[0]), \(durations[20]), \(durations[39])")
+        #expect(durations[39] < .milliseconds(500))
+        let result = await task.result
+        #expect([.timedOut, .networkConnectionLost].contains(result.urlErrorCode), "\(result)")
+        // Where the frames of a connection cannot be recognized, they extend the timeout tenfold.
+        let limit = isSecure && !LinkedLibrary.exportsOpenSSL ? 12_000 : 2_500
+        #expect(start.duration(to: .now) < .milliseconds(limit))
+        withExtendedLifetime(flooding) {}
+    }
+}
