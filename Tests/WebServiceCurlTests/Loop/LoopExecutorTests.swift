@@ -14,15 +14,20 @@ struct LoopExecutorTests {
     /// For each task, in the order in which they continue: whether it does so on the own thread.
     private let continued = Collected<Bool>()
 
-    /// Starts a task that waits.
-    private func startTask(_ finally: @escaping @Sendable () -> Void = {}) async -> Waiter {
+    /// Starts a task that waits, on the thread of a loop. The task is suspended when the thread
+    /// ends, so that a call that resumes it does so on its executor.
+    private func startTask(_ finally: @escaping @Sendable () -> Void = {}) throws -> Waiter {
         let waiters = Collected<Waiter>()
-        Task(executorPreference: LoopExecutor.shared) { [continued] in
-            await withCheckedContinuation { waiters.add($0) }
-            continued.add(Self.isOwn.isSet)
-            finally()
+        let thread = try JoinableThread { [continued] in
+            LoopExecutor.allowJobs()
+            Task(executorPreference: LoopExecutor.shared) {
+                await withCheckedContinuation { waiters.add($0) }
+                continued.add(Self.isOwn.isSet)
+                finally()
+            }
         }
-        return await waiters.wait()[0]
+        thread.join()
+        return try #require(waiters.values.first)
     }
 
     /// Resumes a task on a thread.
@@ -42,21 +47,21 @@ struct LoopExecutorTests {
 
     @Test("A task that the thread of a loop resumes continues within the call, on that thread")
     func onLoop() async throws {
-        let waiter = await startTask()
+        let waiter = try startTask()
         #expect(try resume(waiter, isLoop: true) == [true])
     }
 
     @Test("A task that another thread resumes continues on the handler pool")
     func elsewhere() async throws {
-        let waiter = await startTask()
+        let waiter = try startTask()
         _ = try resume(waiter, isLoop: false)
         #expect(await continued.wait() == [false])
     }
 
     @Test("A task that is resumed by such a task continues on the handler pool, so that jobs are not nested")
     func nested() async throws {
-        let second = await startTask()
-        let first = await startTask { second.resume() }
+        let second = try startTask()
+        let first = try startTask { second.resume() }
         _ = try resume(first, isLoop: true)
         #expect(await continued.wait(for: 2) == [true, false])
     }
