@@ -26,8 +26,9 @@ struct OutboxNoticeRealTimeTests {
         mock.on(.POST, "/{n}", .status(200))
         let url = place.url(in: folder)
         let first = try place.outbox(of: mock.service, at: url, options: options)
-        let second = try place.outbox(of: mock.service, at: url, options: options)
+        // Otherwise, the second one could take the lock.
         await eventually { first.state.withLock { $0.isSender } }
+        let second = try place.outbox(of: mock.service, at: url, options: options)
         let start = ContinuousClock.now
         try await second.submit(mock.service.request(.POST, path: "/a"))
         await eventually { mock.receivedRequests.count == 1 }
