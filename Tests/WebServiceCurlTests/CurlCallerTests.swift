@@ -59,7 +59,13 @@ struct CurlCallerTests {
     /// Waits until the loop sleeps with an idle connection.
     private func settle() async throws {
         _ = try await service.GET("/").string().value
-        await eventually { loop.turn.isOpenToCallers }
+        await opening(of: loop)
+    }
+
+    /// Waits until callers can take the turn of a loop. The loop opens the turn before it passes it
+    /// on, so this is inspected with the turn.
+    private func opening(of loop: CurlLoop) async {
+        await eventually { loop.turn.inspect { _ in loop.turn.isOpenToCallers } }
     }
 
     private func resume(_ request: Request, _ receiver: Receiver = Receiver()) -> Receiver {
@@ -139,7 +145,7 @@ struct CurlCallerTests {
         var sent = 0
         for _ in 0..<20 {
             #expect(try await service.GET("/").string().value == "beer")
-            await eventually { session.nextLoop().turn.isOpenToCallers }
+            await opening(of: session.nextLoop())
             #expect(try await service.GET("/").string().value == "beer")
             sent = session.nextLoop().turn.inspect { $0?.callersRequestCount ?? 0 }
             #expect(try await service.GET("/last").string().value == "beer")
@@ -169,7 +175,7 @@ struct CurlCallerTests {
         let before = sentByCallers
         _ = try await service.GET("/").string().value
         #expect(sentByCallers == before)
-        await eventually { loop.turn.isOpenToCallers }
+        await opening(of: loop)
         _ = try await service.GET("/").string().value
         #expect(sentByCallers == before + 1)
     }
