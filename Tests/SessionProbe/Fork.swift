@@ -25,7 +25,7 @@ func probeFork(_ kind: String, _ ending: String) async throws {
     let server = try MockServer { request in
         if request.path == "/slow" {
             arrival.yield()
-            _ = gate.wait(timeout: .now() + 20)
+            _ = gate.wait(timeout: .now() + 60)
         }
         return MockResponse(statusCode: 200, data: Data(request.path.utf8))
     }
@@ -57,7 +57,7 @@ func probeFork(_ kind: String, _ ending: String) async throws {
     let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)
     let child = fork()
     if child == 0 {
-        alarm(10)  // terminates a child that hangs
+        alarm(60)  // terminates a child that hangs
         if ending == "exec" {
             let script =
                 "for f in /proc/self/fd/*; do readlink $f; done; awk '{ print \"tcp:[\" $10 \"]\" }' /proc/net/tcp /proc/net/tcp6"

@@ -118,9 +118,10 @@ struct CancelAllRealTimeTests {
         let session = try CurlSession { $0.maximumConnectionsPerHost = 64 }
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200).after(.seconds(600)) }
         let service = WebService(server.baseURLString, session: session)
+        let limit = Duration.milliseconds(isSanitized ? 2_000 : 200)
         var shortest = Duration.seconds(600)
         // The shortest of several: other processes can only add to the duration.
-        for _ in 0..<5 {
+        for round in 0..<30 where round < 5 || shortest >= limit {
             let tally = Box(Tally())
             for number in 0..<1_000 {
                 service.GET("/x/\(number)").data().onCompletion { _ in tally.change { $0.complete(number) } }.resume()
@@ -133,7 +134,7 @@ struct CancelAllRealTimeTests {
             shortest = min(shortest, start.duration(to: tally.value.last))
         }
         print("1,000 cancelled exchanges: \(shortest)")
-        #expect(shortest < .milliseconds(isSanitized ? 2_000 : 200))
+        #expect(shortest < limit)
         session.close(.cancelling)
     }
 }

@@ -179,7 +179,7 @@ struct CurlEarlyResponseTests {
         let (isBusy, isOver) = (Collected<Void>(), DispatchSemaphore(value: 0))
         let blocking = BlockingReceiver {
             isBusy.add(())
-            _ = isOver.wait(timeout: .now() + 20)
+            _ = isOver.wait(timeout: .now() + 60)
         }
         session.streamTask(request: Request(url: "http://127.0.0.1:\(server.port)/keep/"), receiver: blocking).resume()
         await isBusy.wait()

@@ -44,7 +44,7 @@ struct WebSocketBlockingTests {
         let observer = EventRecorder { [release, released] event in
             guard case .message(_, isReceived: true) = event.kind else { return }
             blocked.add(())
-            released.add(release.wait(milliseconds: 20_000))
+            released.add(release.wait(milliseconds: 60_000))
         }
         let socket = try await service([observer]).webSocket("/echo")
         try await socket.send("hello")
@@ -61,7 +61,7 @@ struct WebSocketBlockingTests {
         let reading = Task(executorPreference: HandlerPool.shared) { [release, released] in
             for try await message in socket.messages {
                 blocked.add(message)
-                released.add(release.wait(milliseconds: 20_000))
+                released.add(release.wait(milliseconds: 60_000))
                 break
             }
         }

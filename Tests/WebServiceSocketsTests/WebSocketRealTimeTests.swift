@@ -21,16 +21,21 @@ struct WebSocketRealTimeTests {
                 do { while try await socket.next() != nil {} } catch {}
                 ends.add(true)
             })
-        let socket = try await service.webSocket("/chat")
-        let reader = Task { await failure { for try await _ in socket.messages {} } }
-        await eventually { service.exchanges.count == 1 }
-        let start = ContinuousClock.now
-        reader.cancel()
-        let error = await reader.value
-        #expect(ContinuousClock.now - start < .milliseconds(100))
-        #expect(urlCode(error) == .cancelled)
-        await eventually { ends.values == [true] }
-        await eventually { service.exchanges.isEmpty }
+        var shortest = Duration.seconds(60)
+        // Other processes may keep the processors busy, so the shortest of five durations counts.
+        for round in 1...5 where shortest >= .milliseconds(100) {
+            let socket = try await service.webSocket("/chat")
+            let reader = Task { await failure { for try await _ in socket.messages {} } }
+            await eventually { service.exchanges.count == 1 }
+            let start = ContinuousClock.now
+            reader.cancel()
+            let error = await reader.value
+            shortest = min(shortest, ContinuousClock.now - start)
+            #expect(urlCode(error) == .cancelled)
+            await eventually { ends.values.count == round }
+            await eventually { service.exchanges.isEmpty }
+        }
+        #expect(shortest < .milliseconds(100))
     }
 
     #if WEBSERVICE_CURL

@@ -105,7 +105,7 @@ struct DownloadAttemptTests {
             response.writer = { writer in
                 // The first two requests are active until a third one is rejected.
                 if active.withLock({ $0.rejected == 0 }) {
-                    _ = rejection.wait(timeout: .now() + 20)
+                    _ = rejection.wait(timeout: .now() + 60)
                     rejection.signal()
                 }
                 let (first, last) = (body.dropLast(1_000), body.suffix(1_000))

@@ -216,7 +216,7 @@ struct StoredAnswersTests {
         endpoint.fetches.values[0].respond(
             Held {
                 asked.add(())
-                _ = answered.wait(timeout: .now() + 10)  // other tests may block the other threads
+                _ = answered.wait(timeout: .now() + 60)  // other tests may block the other threads
             })
         await asked.wait()
         endpoint.fetches.values[1].respond("newer")

@@ -134,7 +134,7 @@ struct StreamingSessionTests {
                 report()
                 isDone.signal()
             }
-            guard isDone.wait(timeout: .now() + 20) == .success else { throw URLError(.timedOut) }
+            guard isDone.wait(timeout: .now() + 60) == .success else { throw URLError(.timedOut) }
             try append(bytes)
             return bytes.count
         }

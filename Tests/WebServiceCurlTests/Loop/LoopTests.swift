@@ -128,7 +128,7 @@ struct LoopTests {
                 let isDone = DispatchSemaphore(value: 0)
                 HandlerPool.shared.together {
                     Task(executorPreference: HandlerPool.shared) { isDone.signal() }
-                    continuation.resume(returning: isDone.wait(timeout: .now() + .seconds(10)))
+                    continuation.resume(returning: isDone.wait(timeout: .now() + .seconds(60)))
                 }
             }
         }

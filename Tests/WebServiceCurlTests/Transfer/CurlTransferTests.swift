@@ -33,7 +33,7 @@ struct CurlTransferTests {
         let (isBusy, isOver) = (Collected<Void>(), DispatchSemaphore(value: 0))
         let busy = Receiver {
             isBusy.add(())
-            _ = isOver.wait(timeout: .now() + 20)
+            _ = isOver.wait(timeout: .now() + 60)
         }
         let running = session.streamTask(request: request, receiver: busy)
         running.resume()

@@ -498,7 +498,7 @@ struct RegistryTests {
             withExtendedLifetime(tasks) { _ = done.signal() }
         }.start()
         let isOver = await withCheckedContinuation { continuation in
-            DispatchQueue.global().async { continuation.resume(returning: done.wait(timeout: .now() + 20)) }
+            DispatchQueue.global().async { continuation.resume(returning: done.wait(timeout: .now() + 60)) }
         }
         try #require(isOver == .success)
         let fetches = await endpoint.fetches.wait(for: 2).filter { !($0.request is PlainRequest) }
