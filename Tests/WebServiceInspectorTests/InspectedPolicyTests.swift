@@ -11,14 +11,21 @@ import WebServiceResilience
 
 @Suite("Policies in the inspector", .permit)
 struct InspectedPolicyTests {
-    private let inspected = InspectedService()
+    private let clock = TestClock()
+    private let inspected: InspectedService
+
+    init() {
+        inspected = InspectedService(clock: clock)
+    }
 
     /// Sends a request with interceptors, and returns what the page shows of it.
     private func show(_ interceptors: [any Interceptor], _ responses: [MockResponse]) async throws -> ShownExchange {
         inspected.session.on(.any, responses)
         var request = Request(url: "https://h.example.com/x")
         request.options.interceptors = interceptors
-        _ = await inspected.service.sessionTask(request: request).data().result
+        let task = inspected.service.sessionTask(request: request).data().resume()
+        await clock.advance(by: .seconds(1))
+        _ = await task.result
         await eventually { inspected.store.exchanges().allSatisfy { $0.phase == .ended } }
         return ShownExchange(try #require(inspected.store.exchanges().first), .standard)
     }
@@ -56,6 +63,7 @@ struct InspectedPolicyTests {
 
     @Test("The page shows the entry of a request that an outbox sends", .covers("O-24"))
     func outbox() async throws {
+        let inspected = InspectedService()
         inspected.session.on(.any, .text("beer"))
         let outbox = try inspected.service.outbox(in: TemporaryFolder.forTest().url)
         let request = Request(.POST, url: "https://h.example.com/x")

@@ -9,14 +9,20 @@ import WebServiceMocking
 
 /// A service over a mock session whose exchanges a store records.
 struct InspectedService {
-    let session = MockSession()
-    let service = WebService(baseURLString: "https://h.example.com")
+    let session: MockSession
+    let service: WebService
     let store: ExchangeStore
 
-    init(maximumExchanges: Int = 100, bodyLimit: Int = 1000, memoryLimit: Int = 1_000_000) {
+    /// - Parameter clock: The clock of the service and of the session; `nil` for the system clock.
+    init(
+        maximumExchanges: Int = 100, bodyLimit: Int = 1000, memoryLimit: Int = 1_000_000, clock: TestClock? = nil
+    ) {
+        session = clock.map { MockSession(clock: $0) } ?? MockSession()
+        let service = WebService(baseURLString: "https://h.example.com", clock: clock)
+        self.service = service
         store = ExchangeStore(
             maximumExchanges: maximumExchanges, bodyLimit: bodyLimit, memoryLimit: memoryLimit, redaction: .standard
-        ) { [service] request in
+        ) { request in
             _ = service.sessionTask(request: request).data().resume()
         }
         service.session = session
