@@ -41,7 +41,7 @@ struct SessionTaskOutcomeTests {
         let clock = WebServiceMocking.TestClock()
         let service = WebService(baseURLString: "https://api.test", clock: clock)
         service.session = session
-        let task = service.GET("/x").setDeadline(.seconds(5)).responseError { _ in _ = session.isDelivered.set() }
+        let task = service.GET("/x").setDeadline(.seconds(5)).responseError { _ in session.deliver() }
         task.resume()
         if byDeadline { await clock.advance(by: .seconds(5)) } else { task.cancel() }
         await eventually("the handler runs") { session.isDelivered.isSet }
@@ -267,14 +267,17 @@ struct SessionTaskOutcomeTests {
 private final class SlowlyCancelledSession: Session, DataTask {
     let isDelivered = OnceFlag()
     let wasDeliveredBefore = Once<Bool>()
+    private let delivery = ThreadSignal()
+
+    func deliver() {
+        _ = isDelivered.set()
+        delivery.signal()
+    }
 
     var state: DataTaskState { .running }
     func resume() {}
     func suspend() {}
-    func cancel() {
-        for _ in 0..<100_000 where !isDelivered.isSet { sched_yield() }
-        wasDeliveredBefore.set(isDelivered.isSet)
-    }
+    func cancel() { wasDeliveredBefore.set(delivery.wait(milliseconds: 100)) }
 
     func dataTask(
         request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
