@@ -34,6 +34,12 @@ enum OutboxPlace: String, CaseIterable, Sendable {
     }
 }
 
+extension Account {
+    /// Opens an account whose log-out waits for a minute, because other tests may keep the threads of
+    /// Swift tasks busy for longer than the default limit.
+    convenience init(in folder: URL) throws { try self.init(in: folder, logOutLimit: .seconds(60)) }
+}
+
 /// A service with a test clock, and a folder for its outbox.
 struct OfflineFixture {
     let clock = TestClock()
