@@ -274,7 +274,12 @@ def test_waterfall(check, page):
     page.run("setZoom(null); close(); list.scrollTop = 0; select(shown[0].number); zoomBy(0.1)")
     length = page.run("(zoom[1] - zoom[0]) / (range[1] - range[0])")
     check("the waterfall zooms", abs(length - 0.1) < 0.01, length)
-    check("bars outside of the interval are hidden", page.run("document.querySelectorAll('.list .fall div[hidden]').length > 0"))
+    hidden = "document.querySelectorAll('.list .fall div[hidden]').length > 0"
+    # If the test is slow, a tenth of the whole time contains all visible exchanges.
+    for _ in range(6):
+        if not page.run(hidden):
+            page.run("zoomBy(0.5)")
+    check("bars outside of the interval are hidden", page.run(hidden))
     page.run("pan(2)")
     check("a zoomed waterfall moves", page.run("zoom[0] > range[0] && zoom[1] <= range[1] + 1"))
     page.run("$('zoomed').click()")
