@@ -19,6 +19,25 @@ struct CurlFloodRealTimeTests {
             FrameServer.Behavior.floodData, .floodPing, .floodSettings, .floodWindow, .floodStreamWindow, .floodUnknown,
         ], [true, false])
     func flood(_ behavior: FrameServer.Behavior, isSecure: Bool) async throws {
+        // Where the frames of a connection cannot be recognized, they extend the timeout tenfold.
+        let limit = Duration.milliseconds(isSecure && !LinkedLibrary.exportsOpenSSL ? 12_000 : 2_500)
+        var (durations, total) = ([Duration](), Duration.zero)
+        // Other processes may keep the processors busy, so the best of up to three rounds counts.
+        for _ in 0..<3 {
+            (durations, total) = try await measure(behavior, isSecure: isSecure)
+            if durations[20] < .milliseconds(50), durations[39] < .milliseconds(500), total < limit { break }
+        }
+        #expect(durations[20] < .milliseconds(50), "\(durations[0]), \(durations[20]), \(durations[39])")
+        #expect(durations[39] < .milliseconds(500))
+        #expect(total < limit)
+    }
+
+    /// Sends 40 requests to another server during a flood.
+    ///
+    /// - Returns: Their durations in ascending order, and the duration until the flooded request ends.
+    private func measure(
+        _ behavior: FrameServer.Behavior, isSecure: Bool
+    ) async throws -> (durations: [Duration], total: Duration) {
         let certificates = try Self.certificates.get()
         let flooding = try FrameServer(behavior, isSecure ? certificates : nil)
         let other = try MockServer.forTest { _ in MockResponse("ale") }
@@ -46,13 +65,10 @@ struct CurlFloodRealTimeTests {
             durations.append(start.duration(to: .now))
         }
         durations.sort()
-        #expect(durations[20] < .milliseconds(50), "\(durations[0]), \(durations[20]), \(durations[39])")
-        #expect(durations[39] < .milliseconds(500))
         let result = await task.result
         #expect([.timedOut, .networkConnectionLost].contains(result.urlErrorCode), "\(result)")
-        // Where the frames of a connection cannot be recognized, they extend the timeout tenfold.
-        let limit = isSecure && !LinkedLibrary.exportsOpenSSL ? 12_000 : 2_500
-        #expect(start.duration(to: .now) < .milliseconds(limit))
+        let total = start.duration(to: .now)
         withExtendedLifetime(flooding) {}
+        return (durations, total)
     }
 }
