@@ -302,7 +302,8 @@ struct HedgingTests {
         service.interceptors = [
             .hedging(after: .fixed(.milliseconds(50)), isFailure: { (try? $0.get())?.status == 203 })
         ]
-        let task = service.GET("/").stream().resume()
+        let progress = Collected<TransferProgress>()
+        let task = service.GET("/").onProgress { progress.add($0) }.stream().resume()
         await clock.advance(by: .milliseconds(120))
         #expect(service.exchanges.count == 1)
         let body = try await task.value.body
@@ -310,6 +311,7 @@ struct HedgingTests {
         #expect(try await body.collect(upTo: 100) == Data("second 1, second 2".utf8))
         await eventually { service.exchanges.isEmpty }
         #expect(task.timeline.events.filter { $0.kind == .body }.map(\.detail) == ["18 bytes"])
+        await eventually { progress.values.last?.bytesReceived == 18 }
     }
 
     @Test("An interceptor that sends a hedged stream twice does not end the process", .covers("R-18"))

@@ -5,14 +5,15 @@ import Foundation
 /// It has a separate exchange, whose parent is that exchange, so that observers can distinguish the
 /// events of the two requests.
 package struct ConcurrentRequest: Sendable {
-    private let parent: ExchangeContext
+    private let parent: SessionTask
     private let next: Next
 
     /// - Parameter next: The stages after the interceptor that sends the request.
     package init(_ next: Next) {
-        parent = next.context
-        let context = ExchangeContext(parent.service, over: parent.substitution, in: parent.root)
-        let exchange = Exchange(setup: next.exchange.setup, context: context)
+        parent = next.task
+        let task = SessionTask(
+            parent.service, Request(url: ""), over: parent.substitution, in: parent.root, isListed: false)
+        let exchange = Exchange(setup: next.exchange.setup, task: task)
         self.next = Next(exchange: exchange, interceptors: next.interceptors, position: next.position)
     }
 
@@ -23,25 +24,25 @@ package struct ConcurrentRequest: Sendable {
     ///   `next`.
     package func response(to request: Request) async throws -> Response {
         try await parent.permission()
-        let context = next.context
-        context.inherit(from: parent)
-        context.begin(.unencoded(request))
-        context.observe(by: next.exchange.setup.observers, request, isComposite: false)
+        let task = next.task
+        task.inherit(from: parent)
+        task.begin(request)
+        task.observe(by: next.exchange.setup.observers, request, isComposite: false)
         let result = await withTaskCancellationHandler {
-            await Result.catching { try await next(request) }.mapError(context.locating)
+            await Result.catching { try await next(request) }.mapError(task.locating)
         } onCancel: {
-            _ = end(.failure(URLError(.cancelled)))
+            _ = complete(.failure(URLError(.cancelled)))
         }
-        guard end(result) else { throw URLError(.cancelled) }
+        guard complete(result) else { throw URLError(.cancelled) }
         return try result.get()
     }
 
     /// Ends the exchange and adds its events to the timeline of the parent.
     ///
     /// - Returns: `false` without an effect if the exchange has already ended.
-    private func end(_ result: Result<Response, any Error>) -> Bool {
-        guard next.context.end(result) else { return false }
-        parent.add(next.context.record, without: .body)
+    private func complete(_ result: Result<Response, any Error>) -> Bool {
+        guard next.task.complete(result) else { return false }
+        parent.add(next.task.record, without: .body)
         return true
     }
 
@@ -49,37 +50,39 @@ package struct ConcurrentRequest: Sendable {
     /// parent's own request, which the caller has cancelled. Called at most once, after
     /// ``response(to:)`` has returned.
     package func replaceParent() {
-        parent.adopt(next.context)
+        parent.adopt(next.task)
     }
 }
 
-extension ExchangeContext {
-    /// Adopts the trace and the settings of the exchange on whose behalf this one is sent.
-    fileprivate func inherit(from other: ExchangeContext) {
-        let (id, trace, options) = other.state.withLock { ($0.queue?.exchange.id, $0.trace, $0.options) }
-        state.withLock { ($0.parent, $0.trace, $0.options) = (id, trace, options) }
+extension SessionTask {
+    /// Adopts the trace and the settings of the task on whose behalf this one is sent.
+    fileprivate func inherit(from other: SessionTask) {
+        let (id, trace, options) = other.call.withLock { ($0.events?.exchange.id, $0.trace, $0.options) }
+        call.withLock { call in
+            (call.parent, call.trace, call.options) = (id, trace, options)
+            (call.options.events, call.options.tail) = (nil, nil)
+        }
+        if let bufferSize = options.bufferSize { streamBody(bufferSize: bufferSize, batchSize: options.batchSize) }
     }
 
-    /// Adopts the streamed body of another exchange, if there is one.
-    fileprivate func adopt(_ other: ExchangeContext) {
+    /// Adopts the streamed body of another task, if there is one.
+    fileprivate func adopt(_ other: SessionTask) {
         let now = clock.now
-        let progress = other.latestProgress
-        other.forwardProgress { [self] in report($0) }
-        let (body, metrics, receiver) = other.state.withLock { state in
-            state.bodyOwner = self
-            let body = state.stream == nil ? nil : state.record.events.last { $0.kind == .body }
-            return (body, state.record.metrics.transport, state.stream)
-        }
-        let (delivers, replaced) = state.withLock { state in
-            let replaced = [state.stream].compactMap(\.self) + state.receivers.all
-            state.stream = receiver
-            return (state.endOpenAttempt(.failure(URLError(.cancelled)), at: now), replaced)
+        let tail = tail
+        let body = tail.flatMap { tail in other.tail?.move(to: tail) }
+        let (events, replaced, receivers) = call.withLock { call in
+            let replaced = [tail?.receiver].compactMap(\.self) + call.receivers.all
+            tail?.begin(body?.receiver, call.record.request, call.events)
+            let delivers = call.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
+            return (delivers ? call.events : nil, replaced, call.progress)
         }
         for receiver in replaced { receiver.discard() }
-        if delivers { deliver() }
+        events?.deliver()
+        body?.receiver?.reportProgress(to: receivers)
         // That of a body in transfer is reported as it continues.
-        if receiver == nil || body != nil, let progress { report(progress) }
-        receiver?.moveBody(to: self)
-        if let body { endBody(body, metrics) }
+        if body?.receiver == nil || body?.end != nil, let progress = other.latestProgress { receivers.report(progress) }
+        guard let tail, let body else { return }
+        body.receiver?.moveBody(to: tail)
+        if body.receiver != nil, let end = body.end { tail.end(end.entry, end.metrics) }
     }
 }

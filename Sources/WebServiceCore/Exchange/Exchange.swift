@@ -9,26 +9,26 @@ import FoundationNetworking
 /// After the exchange, the task runs its handlers. Two things happen elsewhere: the session adds
 /// header fields that the request does not have, such as the `User-Agent` of
 /// `CurlSession.Configuration`, and the deadline ends the task (`SessionTask.ring()`) or, after the
-/// head of a streamed response, the body (``ResponseReceiver/ring()``).
+/// head of a streamed response, the body (`ResponseReceiver+Reading.swift`).
 struct Exchange: Sendable {
     /// The configuration of the service when the task was resumed.
     let setup: Setup
-    let context: ExchangeContext
+    let task: SessionTask
 
     /// Provides the body and runs the interceptors, each of which may send the request.
     ///
-    /// - Throws: The error of the exchange; `URLError.cancelled` once the context has ended or the
+    /// - Throws: The error of the exchange; `URLError.cancelled` once the task has a result or the
     ///   Swift task is cancelled, unless an interceptor throws another error.
     func response(to request: Request) async throws -> Response {
         // An encoding error precedes the errors of all other stages.
-        let encoded = try context.encode(request)
+        let encoded = try task.encode(request)
         guard setup.runsCustomCode(for: request) else { return try whole(try await response(to: encoded)) }
         let order = setup.order.adding(request.options.interceptors)
         try order.check(for: request)
         let interceptors = order.interceptors
         let next = Next(exchange: self, interceptors: interceptors, position: 0)
         var response = try await next(try await encoded.source.providingBody())
-        if !interceptors.isEmpty { response.attempts = context.record.attempts }
+        if !interceptors.isEmpty { response.attempts = task.record.attempts }
         return try whole(response)
     }
 
@@ -37,20 +37,20 @@ struct Exchange: Sendable {
     /// - Throws: ``WebServiceError/Code/unacceptableStatus`` with the response if its body is
     ///   incomplete. The reader of a streamed response receives the error of its body instead.
     private func whole(_ response: Response) throws -> Response {
-        guard let failure = response.bodyFailure, !context.isStreamed else { return response }
+        guard let failure = response.bodyFailure, !task.isStreamed else { return response }
         var received = response
         received.bodyFailure = nil
         throw WebServiceError(
             .unacceptableStatus,
             "the status is \(response.status), and the body is incomplete: \(ExchangeLog.reason(failure))",
-            request: context.record.request, response: received, underlying: failure)
+            request: task.record.request, response: received, underlying: failure)
     }
 
     /// Sends a request and follows its redirects. A retry calls this method again.
     func response(to request: EncodedRequest) async throws -> Response {
         var (hop, redirects) = (request, [URL]())
         while true {
-            try await context.permission()
+            try await task.permission()
             try check(hop)
             let cookies = cookies(for: hop)
             let (sent, announcement) = try replacing(hop, cookies)
@@ -66,9 +66,9 @@ struct Exchange: Sendable {
     private func attempt(_ request: EncodedRequest, _ announcement: Announcement?, after redirects: [URL])
         async throws -> Response
     {
-        let receiver = try context.willSend(request, announcement, source: setup.session.responseSource)
+        let receiver = try task.willSend(request, announcement, source: setup.session.responseSource)
         guard let reply = await reply(to: request, for: receiver) else {
-            context.didAbandon(receiver)
+            task.didAbandon(receiver)
             throw URLError(.cancelled)
         }
         let result = reply.result.flatMap { response in
@@ -78,28 +78,23 @@ struct Exchange: Sendable {
                 return try limitingSize(of: response, to: request)
             }
         }
-        context.didReceive(result, reply.metrics, receiver)
+        task.didReceive(result, reply.metrics, receiver)
         return try result.get()
     }
 }
 
 extension Exchange {
-    /// Creates an exchange with the current configuration of the service, and notifies the
-    /// observers of its start.
+    /// Creates an exchange with the current configuration of the service, which lists the task, and
+    /// notifies the observers of its start.
     ///
-    /// - Parameter work: The work that the service lists as in flight; `nil` if the exchange is
-    ///   part of other work.
     /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
-    init(beginning request: Request, in context: ExchangeContext, of work: (any InFlightWork)?) throws(WebServiceError)
-    {
-        self.context = context
-        let service = context.service
-        setup = context.substitutingSession(
-            of: try work.map { work throws(WebServiceError) in try service.begin(work, isRetained: true) }
-                ?? service.setup)
-        guard !setup.observers.isEmpty else { return }
-        context.begin()
-        context.observe(by: setup.observers, request, isComposite: false)
+    init(beginning request: Request, of task: SessionTask) throws(WebServiceError) {
+        let service = task.service
+        let setup = task.isListed ? try service.begin(task, isRetained: true) : service.setup
+        self.task = task
+        self.setup =
+            task.substitution.map { substitute in setup.with { $0.session = substitute(setup.session) } } ?? setup
+        task.observe(by: setup.observers, request, isComposite: false)
     }
 }
 
@@ -119,7 +114,7 @@ extension Exchange {
         guard let cookieJar = setup.cookieJar, request.source.options.shouldHandleCookies,
             let url = URL(string: request.url)
         else { return nil }
-        return cookieJar.header(for: url, context.clock)
+        return cookieJar.header(for: url, task.clock)
     }
 
     /// Adds the cookies to a request, and lets the delegate replace it.
@@ -172,7 +167,7 @@ extension Exchange {
         guard receiver.mayPause else {
             return session.dataTask(request: request) { receiver.didComplete($0, $1, $2) }
         }
-        return DeliveringTask(receiver, context.clock) { delivery in
+        return DeliveringTask(receiver, task.clock) { delivery in
             session.dataTask(request: request) { delivery.finish($0, $1, $2) }
         }
     }
@@ -199,7 +194,7 @@ extension Exchange {
             let url = URL(string: request.url), let head = response.head, head.isHTTP
         else { return }
         let cookies = head.values(for: .setCookie)
-        if !cookies.isEmpty { cookieJar.store(cookies, joined: head.joinsFields, from: url, context.clock) }
+        if !cookies.isEmpty { cookieJar.store(cookies, joined: head.joinsFields, from: url, task.clock) }
     }
 
     /// Applies the ``RedirectPolicy`` of a request to its response.
@@ -218,7 +213,7 @@ extension Exchange {
             error.response = response
             throw error
         case .follow(let next, let droppedCredentials):
-            context.record(.redirect, droppedCredentials ? "to another origin, without credentials" : "")
+            task.record(.redirect, droppedCredentials ? "to another origin, without credentials" : "")
             return next
         }
     }

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The values that an ``ExchangeContext`` records.
+/// The values that a ``SessionTask`` records.
 package enum ExchangeLog {
     /// The maximum number of requests of one exchange, including retries, redirects and refreshes.
     static let maximumAttempts = 100
@@ -99,13 +99,9 @@ package enum ExchangeLog {
 
     /// The recorded data, as a value.
     package struct Record: Sendable {
-        /// The request of the task, as it was before the interceptors.
-        enum Source: Sendable {
-            case encoded(EncodedRequest)
-            case unencoded(Request)
-        }
-
-        var source: Source?
+        /// The request of the task, as it was before the interceptors; `nil` before `resume()`, and
+        /// if something else provides the result.
+        var request: Request?
         /// The request that was sent last.
         var sent: EncodedRequest?
         package var metrics = ServiceTaskMetrics()
@@ -120,14 +116,6 @@ package enum ExchangeLog {
         var events: [Entry] = []
         /// The result; `nil` until the exchange has ended.
         var outcome: Outcome?
-
-        var request: Request? {
-            switch source {
-            case .encoded(let encoded): encoded.source
-            case .unencoded(let request): request
-            case nil: nil
-            }
-        }
 
         /// All events in the order in which they began. An attempt without a result is not
         /// included.
@@ -196,6 +184,18 @@ package enum ExchangeLog {
 }
 
 extension ExchangeLog.Entry {
+    /// Creates the event of a streamed body.
+    ///
+    /// - Parameters:
+    ///   - byteCount: The number of bytes received, before decompression.
+    ///   - start: The instant of the head.
+    init(bodyEndingWith result: Result<Headers, any Error>, byteCount: Int64, from start: UInt64, to end: UInt64) {
+        if case .failure(let failure) = result { error = failure }
+        let failure = ExchangeLog.Attempt.kind(of: error)
+        (kind, self.start, self.end, self.byteCount) = (.body, start, end, byteCount)
+        detail = "\(byteCount) bytes" + (failure.isEmpty ? "" : ", \(failure)")
+    }
+
     init(_ attempt: ExchangeLog.Attempt, to end: UInt64) {
         self.init(kind: .attempt, start: attempt.start, end: end, detail: attempt.failure, attempt: attempt)
     }
@@ -216,5 +216,50 @@ extension Timeline.Event {
             error: entry.error,
             byteCount: entry.byteCount
         )
+    }
+}
+
+/// The deprecation of resources (RFC 9745) and their end (RFC 8594).
+extension ExchangeLog {
+    /// Returns events with those of responses whose resources are deprecated or end. Equal ones are
+    /// added once.
+    ///
+    /// - Parameter date: The date of `resume()`.
+    static func addingDeprecations(to entries: [Entry], _ date: Date?) -> [Entry] {
+        guard let date else { return entries }
+        var details: Set<String> = []
+        return entries.flatMap { entry in
+            let note = entry.attempt?.head.flatMap { Entry(deprecationIn: $0, at: entry.end ?? entry.start, date) }
+            guard let note, details.insert(note.detail).inserted else { return [entry] }
+            return [entry, note]
+        }.sorted { $0.start < $1.start }
+    }
+}
+
+extension ExchangeLog.Entry {
+    /// Creates the event of a response with the field `Deprecation` or `Sunset`.
+    ///
+    /// - Parameter now: The date that determines whether the dates of the fields have passed.
+    /// - Returns: `nil` if neither field has a valid value.
+    init?(deprecationIn head: ResponseHead, at instant: UInt64, _ now: Date) {
+        var facts: [String] = []
+        if let date = head.headers["Deprecation"].flatMap(Self.structuredDate), let day = HTTPDate.day(date) {
+            facts.append(date <= now ? "has been deprecated since \(day)" : "will be deprecated on \(day)")
+        }
+        if let date = head.headers["Sunset"].flatMap({ HTTPDate.parse($0, now: now) }), let day = HTTPDate.day(date) {
+            facts.append("\(date <= now ? "ended" : "ends") on \(day)")
+        }
+        guard !facts.isEmpty else { return nil }
+        self.init(kind: .deprecation, start: instant, detail: facts.joined(separator: " and "))
+    }
+
+    /// Parses a date (RFC 9651, section 3.3.7). Parameters are ignored.
+    private static func structuredDate(_ field: String) -> Date? {
+        let value = ASCII.trimmed(field.utf8.prefix { $0 != UInt8(ascii: ";") })
+        let digits = value.dropFirst()
+        guard value.first == UInt8(ascii: "@"), digits.count <= 16, digits.first != UInt8(ascii: "+") else {
+            return nil
+        }
+        return Int64(Substring(digits)).map { Date(timeIntervalSince1970: Double($0)) }
     }
 }

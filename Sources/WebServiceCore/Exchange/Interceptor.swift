@@ -45,7 +45,7 @@ public struct Next: Sendable {
     /// The number of interceptors up to this one.
     let position: Int
 
-    var context: ExchangeContext { exchange.context }
+    var task: SessionTask { exchange.task }
 
     /// Passes a request to the next stage and returns its response.
     ///
@@ -67,12 +67,12 @@ public struct Next: Sendable {
 
     /// Adds an event to the exchange's ``Timeline``.
     public func record(_ kind: Timeline.Kind, _ detail: String = "") {
-        context.record(kind, detail)
+        task.record(kind, detail)
     }
 
     /// Adds an event that began at an instant of the clock and ends now.
     package func record(_ kind: Timeline.Kind, _ detail: String, from start: UInt64) {
-        context.record(kind, detail, from: start)
+        task.record(kind, detail, from: start)
     }
 
     /// Sends a request again.
@@ -86,7 +86,7 @@ public struct Next: Sendable {
         do {
             return .success(try await self(request))
         } catch let error as WebServiceError
-            where error.underlying.map(isRefusal) == true && !context.isCancellation(error)
+            where error.underlying.map(isRefusal) == true && !task.isCancellation(error)
         {
             record(.noRetry, "the request was refused: \(error.code)")
             return nil
@@ -104,32 +104,32 @@ public struct Next: Sendable {
     package func withValue<Value: Sendable, Result>(
         of owner: AnyObject, _ initial: Value, _ body: (inout Value) -> Result
     ) -> Result {
-        context.withValue(of: ObjectIdentifier(owner), initial, body)
+        task.withValue(of: ObjectIdentifier(owner), initial, body)
     }
 
     /// Changes the value that all interceptors of a type share for the exchange.
     package func withValue<Value: Sendable, Result>(
         of type: (some Interceptor).Type, _ initial: Value, _ body: (inout Value) -> Result
     ) -> Result {
-        context.withValue(of: ObjectIdentifier(type), initial, body)
+        task.withValue(of: ObjectIdentifier(type), initial, body)
     }
 
     /// Returns the time until the deadline of the request, at least zero.
     package func timeToDeadline(of request: Request) -> Duration {
-        context.timeLeft(of: request.options.requestDeadline)
+        task.timeLeft(of: request.options.requestDeadline)
     }
 
     /// Returns whether no request of the exchange has reached a server, including redirects and
     /// earlier attempts: each one failed with one of the errors.
     package func hasSentNothing(ifFailedWith codes: Set<URLError.Code>) -> Bool {
-        context.root.record.allAttemptsFailed(with: codes)
+        task.root.record.allAttemptsFailed(with: codes)
     }
 
     /// The origin of the base URL of the service; `nil` without a base URL.
-    package var baseOrigin: Origin? { context.service.baseOrigin }
+    package var baseOrigin: Origin? { task.service.baseOrigin }
 
     /// The clock of the service.
-    package var clock: TaskClock { context.service.clock }
+    package var clock: TaskClock { task.service.clock }
 }
 
 /// An interceptor that also decides whether a download continues after an error within a body.
@@ -140,7 +140,7 @@ protocol ContinuationPolicy: Interceptor {
     ///   - attempt: The number of attempts that delivered few bytes, including the first.
     ///   - spent: The duration of these attempts.
     func pauseToContinue(
-        _ request: Request, after error: any Error, attempt: Int, spent: Duration, in context: ExchangeContext
+        _ request: Request, after error: any Error, attempt: Int, spent: Duration, in task: SessionTask
     ) -> Duration?
 }
 
@@ -186,7 +186,7 @@ extension Interceptor where Self == Never {
     public static func headers(_ headers: Headers, origins: Set<Origin> = []) -> some Interceptor {
         ClosureInterceptor { request, next in
             var request = request
-            request.add(headers, for: origins.union([next.context.service.baseOrigin].compactMap(\.self)))
+            request.add(headers, for: origins.union([next.task.service.baseOrigin].compactMap(\.self)))
             return try await next(request)
         }
     }

@@ -1,3 +1,5 @@
+public import Foundation
+
 /// An observer of a service's exchanges: requests, responses, decisions and results.
 ///
 /// ```swift
@@ -39,4 +41,216 @@ public protocol Observer: Sendable {
 extension Observer {
     /// 0: the observer receives no bytes of streamed bodies.
     public var streamedBodyLimit: Int { 0 }
+}
+
+/// An observer that reports the metrics of each exchange.
+private struct MetricsObserver: Observer {
+    let report: @Sendable (_ metrics: ObservedExchange.Metrics) -> Void
+
+    func observe(_ event: ExchangeEvent) {
+        guard case .ended(let summary) = event.kind, !event.exchange.isComposite else { return }
+        let response = try? summary.result.get()  // an error has no response
+        let failure: String? =
+            if case .failure(let error) = summary.result { ExchangeLog.Attempt.kind(of: error) } else { nil }
+        report(
+            ObservedExchange.Metrics(
+                exchange: event.exchange, duration: event.time, attempts: summary.attempts,
+                status: response?.head.flatMap { $0.isHTTP ? $0.status : nil }, failure: failure,
+                source: response?.source, byteCount: response?.data.count ?? 0,
+                transport: summary.metrics.transport))
+    }
+}
+
+/// The static functions of ``Observer`` that return `some Observer` are members of `Never`.
+extension Never: Observer {
+    /// Never called, because `Never` has no instances.
+    public func observe(_ event: ExchangeEvent) { switch self {} }
+}
+
+extension Observer where Self == Never {
+    /// Returns an observer that reports the metrics of each exchange.
+    ///
+    /// ```swift
+    /// service.observers = [.metrics { requests.record($0.duration, status: $0.status) }]
+    /// ```
+    /// Typed requests and downloads are not reported, but the exchanges that they send are.
+    ///
+    /// - Parameter report: Called with the metrics of each exchange when it has ended, on any
+    ///   thread.
+    public static func metrics(
+        _ report: @escaping @Sendable (_ metrics: ObservedExchange.Metrics) -> Void
+    ) -> some Observer {
+        MetricsObserver(report: report)
+    }
+}
+
+/// An event of an exchange, for the observers of a service (``WebService/observers``).
+///
+/// The first event of an exchange is ``Kind/created``. ``Kind/ended(_:)`` is delivered once. Only
+/// ``Kind/recorded(_:)`` (the end of a streamed body, handlers, storing), ``Kind/bodyReceived(_:)``
+/// and ``Kind/message(_:isReceived:)`` can follow it.
+///
+/// A task that is never resumed has no events.
+public struct ExchangeEvent: Sendable {
+    /// The kind of an event. Later versions can add cases: use `default` in a `switch`.
+    public enum Kind: Sendable {
+        /// The task was resumed.
+        case created
+        /// An attempt is about to be sent.
+        ///
+        /// The number starts at 1. Retries, redirects and attempts with a newer credential are
+        /// included.
+        case attemptStarted(number: Int, EncodedRequest)
+        /// An interim head was received, such as that of 103 Early Hints (RFC 8297).
+        ///
+        /// `CurlSession` delivers the heads whose status is from 100 to 199, except 101.
+        case interimHeadReceived(ResponseHead)
+        /// The head of a response was received.
+        ///
+        /// A session that delivers whole responses delivers the head together with the body.
+        case headReceived(ResponseHead)
+        /// Bytes of a body that no result contains, after decompression.
+        ///
+        /// If the session is a ``StreamingSession``, all received bytes of a body precede an
+        /// ``attemptEnded(number:_:_:)`` with an error. Of a streamed body, the first bytes that
+        /// its reader has taken are delivered, in pieces (``Observer/streamedBodyLimit``).
+        case bodyReceived(Data)
+        /// A response was received or the request failed.
+        ///
+        /// The metrics are `nil` if the session measures nothing. The data of a streamed response
+        /// is empty.
+        indirect case attemptEnded(number: Int, Result<Response, any Error>, TransportMetrics?)
+        /// A message of a WebSocket connection was received, or was passed to the connection.
+        case message(WebSocketMessage, isReceived: Bool)
+        /// An event of the timeline other than an attempt.
+        ///
+        /// Such events include redirects, retries, waits, refreshes, decisions of a cache,
+        /// deprecated resources, shared responses and access to a storage (``Timeline/Kind``). An
+        /// event with a duration is delivered when it ends.
+        indirect case recorded(Timeline.Event)
+        /// The task has its result, and its handlers follow. The result of a stream is its head.
+        case ended(ExchangeSummary)
+    }
+
+    /// The exchange.
+    public let exchange: ObservedExchange
+    /// The kind of the event.
+    public let kind: Kind
+    /// The nanoseconds since the exchange was resumed.
+    package let nanoseconds: UInt64
+
+    /// The duration since the task was resumed, measured by a monotonic clock. It is never less
+    /// than that of the previous event of the exchange.
+    public var time: Duration { .nanoseconds(Int64(clamping: nanoseconds)) }
+
+    /// The date of the event: the date when the task was resumed plus ``time``.
+    public var date: Date { exchange.date.addingTimeInterval(Double(nanoseconds) / 1e9) }
+}
+
+/// The exchange that an ``ExchangeEvent`` belongs to: a ``SessionTask``, typed request or read of a
+/// storage.
+public final class ObservedExchange: Sendable {
+    /// The identifier, unique among the exchanges of this process.
+    ///
+    /// The identifier of a typed request is ``EndpointContext/id``.
+    public let id: UInt64
+
+    /// The identifier of the exchange on whose behalf this one is sent; `nil` if there is none.
+    ///
+    /// The parent is the typed request whose endpoint sends the exchange, the download that the
+    /// request belongs to, or the exchange whose stored response is validated in the background
+    /// (`stale-while-revalidate`). A shared response belongs to the typed request that was started
+    /// first (``Timeline/Event/related``).
+    public let parent: UInt64?
+
+    /// The request of the task, before the interceptors; `nil` for a typed request and the read of
+    /// a storage.
+    public let request: Request?
+
+    /// A Boolean value that indicates whether the exchange consists of other exchanges
+    /// (``parent``): a typed request, the read of a storage, or a download.
+    public let isComposite: Bool
+
+    /// The type of a typed request.
+    private let type: (any Sendable.Type)?
+
+    /// The date when the task was resumed.
+    public let date: Date
+
+    init(
+        id: UInt64, parent: UInt64?, request: Request?, type: (any Sendable.Type)?, isComposite: Bool, date: Date
+    ) {
+        self.id = id
+        self.parent = parent
+        self.request = request
+        self.type = type
+        self.isComposite = isComposite
+        self.date = date
+    }
+
+    /// A description that is safe to log: the type of a typed request, or the method and the URL
+    /// without its query.
+    public var name: String { type.map { "\($0)" } ?? request?.description ?? "" }
+
+    /// The value of a tag of the request (``Request/Options``).
+    ///
+    /// Defaults to the ``RequestTagKey/defaultValue`` of its key.
+    public subscript<Key: RequestTagKey>(key: Key.Type) -> Key.Value {
+        request?.options[key] ?? Key.defaultValue
+    }
+}
+
+extension ObservedExchange {
+    /// The metrics of one exchange that has ended (``Observer/metrics(_:)``).
+    public struct Metrics: Sendable {
+        /// The exchange, with the method, the URL and the tags of its request.
+        public let exchange: ObservedExchange
+        /// The duration from `resume()` to the result.
+        public let duration: Duration
+        /// The number of attempts, including those of retries and redirects.
+        public let attempts: Int
+        /// The status of the response; `nil` after an error and without an HTTP response.
+        public let status: Int?
+        /// The kind of the error without its values, such as `URLError -1004`; `nil` for a
+        /// response.
+        public let failure: String?
+        /// The source of the response; `nil` after an error.
+        public let source: Response.Source?
+        /// The number of bytes of the response body; 0 for a streamed body.
+        public let byteCount: Int
+        /// The metrics of the session for the last attempt; `nil` if it measures nothing.
+        public let transport: TransportMetrics?
+    }
+}
+
+/// The result of an exchange, with the metrics and the timeline recorded until its end.
+public final class ExchangeSummary: Sendable {
+    /// The response or the error of the task, before its handlers.
+    public let result: Result<Response, any Error>
+
+    /// A Boolean value that indicates whether the body of the response is streamed.
+    ///
+    /// The end of such a body is recorded later, as ``Timeline/Kind/body``.
+    public let isStreamed: Bool
+
+    private let record: ExchangeLog.Record
+
+    init(_ result: Result<Response, any Error>, _ record: ExchangeLog.Record) {
+        self.result = result.withoutStream
+        isStreamed = if case .success(let response) = result { response.isStreamed } else { false }
+        self.record = record
+    }
+
+    /// The number of requests that were sent.
+    public var attempts: Int { record.attempts }
+
+    /// The metrics, without those of the handlers.
+    public var metrics: ServiceTaskMetrics { record.metrics }
+
+    /// The timeline. Created on each access.
+    public var timeline: Timeline { record.timeline }
+}
+
+extension Result where Success == Response {
+    var withoutStream: Self { map(\.withoutStream) }
 }

@@ -7,6 +7,22 @@ package protocol Prelude: AnyObject, Sendable {
     func delivered() async
 }
 
+/// The receivers of the progress of a task.
+struct ProgressReceivers: Sendable {
+    /// Delivers the progress to the handlers of the task.
+    var relay: ProgressRelay?
+    /// A further receiver: that of the typed request whose endpoint sends this exchange.
+    var listener: ProgressRelay.Handler?
+
+    var isEmpty: Bool { relay == nil && listener == nil }
+
+    /// Reports progress. Called on the threads of sessions.
+    func report(_ progress: TransferProgress) {
+        relay?.update(progress)
+        listener?(progress)
+    }
+}
+
 /// Delivers progress to the handlers of a task: in the background, one call after another, always
 /// the latest progress, and none after the end.
 final class ProgressRelay: Prelude {
@@ -89,5 +105,39 @@ final class ProgressRelay: Prelude {
         }
         withExtendedLifetime(spent) {}
         isDelivered.set(true)
+    }
+}
+
+extension SessionTask {
+    /// Adds a progress handler. It also receives the progress of the attempt or body in transfer.
+    ///
+    /// - Returns: The relay, if it is new.
+    func addProgressHandler(_ handler: @escaping ProgressRelay.Handler) -> ProgressRelay? {
+        let (relay, isNew, receivers, progress) = call.withLock { call in
+            let isNew = call.progress.relay == nil
+            let relay = call.progress.relay ?? ProgressRelay(clock)
+            call.progress.relay = relay
+            return (relay, isNew, call.receivers.all + [tail?.receiver].compactMap(\.self), call.progress)
+        }
+        for receiver in receivers { receiver.reportProgress(to: progress) }
+        let earlier = receivers.last?.latestProgress
+        relay.add(handler, after: earlier.flatMap { $0.bytesSent + $0.bytesReceived > 0 ? $0 : nil })
+        return isNew ? relay : nil
+    }
+
+    /// Sets a listener that also receives the progress. Called before `resume()`.
+    func forwardProgress(to listener: @escaping ProgressRelay.Handler) {
+        call.withLock { $0.progress.listener = listener }
+    }
+
+    /// Reports the progress of requests that are sent on behalf of the task.
+    func report(_ progress: TransferProgress) {
+        call.withLock { $0.progress }.report(progress)
+    }
+
+    /// The progress of the exchange, or of the request that was sent last.
+    var latestProgress: TransferProgress? {
+        let (relay, receiver) = call.withLock { ($0.progress.relay, tail?.receiver ?? $0.receivers.last) }
+        return relay?.latest ?? receiver?.latestProgress
     }
 }

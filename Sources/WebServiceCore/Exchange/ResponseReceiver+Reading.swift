@@ -31,7 +31,7 @@ extension ResponseReceiver {
     package var mayPause: Bool { options.bufferSize != nil }
 
     package func didReceive(interim head: ResponseHead) throws {
-        if options.isObserved { context?.report(interim: head) }
+        options.events?.report(interim: head)
         try options.onInterim?(head)
     }
 
@@ -50,12 +50,12 @@ extension ResponseReceiver {
         /// The reader that waits for bytes or the end.
         var reader: Reader?
         var end: Result<Headers, any Error>?
+        /// A Boolean value that indicates whether the session has completed.
+        var isComplete = false
         var alarm: Alarm?
-        /// The exchange that has adopted the body.
-        var owner: ExchangeContext?
+        /// The tail of the exchange to which the body belongs, which may have adopted it.
+        var tail: BodyTail?
     }
-
-    private var clock: TaskClock { context?.clock ?? .system }
 
     /// Begins the body after its head, and its deadline if the request sets one.
     ///
@@ -66,12 +66,13 @@ extension ResponseReceiver {
         let now = clock.now
         let begins = state.withLock { state in
             guard state.stream == nil else { return false }
-            state.stream = StreamState(start: now, unreported: options.streamedBodyLimit)
+            state.stream = StreamState(
+                start: now, unreported: options.events?.streamedBodyLimit ?? 0, tail: options.tail)
             state.progress.bytesToReceive = length
             return true
         }
         if begins, hasDeadline, let deadline = request?.options.bodyDeadline {
-            let start = context?.record.metrics.origin?.instant ?? now
+            let start = options.start ?? now
             let rest = deadline - .nanoseconds(Int64(clamping: now - min(start, now)))
             let alarm = clock.schedule(after: max(rest, .zero), self)
             let isNeeded = state.withLock { state in
@@ -89,31 +90,32 @@ extension ResponseReceiver {
     ///   - isInterrupted: Whether to cancel the task of the session.
     ///   - discardsBytes: Whether to discard the buffered bytes, which otherwise precede the end.
     func endStream(_ end: Result<Headers, any Error>, isInterrupted: Bool = false, discardsBytes: Bool = false) {
-        let (reader, task, alarm, owner) = state.withLock {
-            state -> (Reader?, (any DataTask)?, Alarm?, ExchangeContext?) in
-            let owner = state.isDiscarded ? nil : state.stream?.owner ?? context
-            guard state.stream?.end == nil else { return (nil, nil, nil, owner) }
+        let (reader, task, alarm, tail) = state.withLock { state -> (Reader?, (any DataTask)?, Alarm?, BodyTail?) in
+            let tail = state.isDiscarded ? nil : state.stream?.tail
+            guard state.stream?.end == nil else { return (nil, nil, nil, tail) }
             state.stream?.end = end
             if discardsBytes { state.body.clear() }
-            return (state.stream?.reader.take(), state.task.take(), state.stream?.alarm.take(), owner)
+            return (state.stream?.reader.take(), state.task.take(), state.stream?.alarm.take(), tail)
         }
         if let alarm { clock.cancel(alarm) }
         if isInterrupted { task?.cancel() }
         withExtendedLifetime(task) {}
         reader?.resume(returning: .again)
-        if let owner { owner.service.end(owner.workID) }
+        if let tail { tail.service.end(tail.workID) }
     }
 
     /// Ends the connection between the response and the exchange, which uses another response.
     func discard() { state.withLock { $0.isDiscarded = true } }
 
+    var isDiscarded: Bool { state.withLock { $0.isDiscarded } }
+
     /// Makes the body that of another exchange of the service.
-    func moveBody(to owner: ExchangeContext) {
+    func moveBody(to tail: BodyTail) {
         let hasEnded = state.withLock { state in
-            state.stream?.owner = owner
+            state.stream?.tail = tail
             return state.stream?.end != nil
         }
-        if hasEnded { owner.service.end(owner.workID) }
+        if hasEnded { tail.service.end(tail.workID) }
     }
 
     /// The progress that was reported last.
@@ -143,7 +145,7 @@ extension ResponseReceiver {
 
     /// The current instant; 0 if bytes are not batched and the progress has no receiver.
     var instant: UInt64 {
-        options.batchSize > 1 || progress != nil || context?.hasProgressHandlers == true ? clock.now : 0
+        options.batchSize > 1 || hasProgressReceivers ? clock.now : 0
     }
 
     // MARK: Reading
@@ -205,22 +207,22 @@ extension ResponseReceiver {
     /// Records an error of the reader. A transport error is recorded as the end of the body
     /// instead.
     func didFailReading(_ error: any Error) {
-        let (isReported, owner) = state.withLock { state in
-            if case .failure? = state.stream?.end { (true, state.stream?.owner) } else { (false, state.stream?.owner) }
+        let tail = state.withLock { state -> BodyTail? in
+            if case .failure? = state.stream?.end { nil } else { state.stream?.tail }
         }
-        if !isReported { (owner ?? context)?.record(failure: error) }
+        tail?.record(.failure, ExchangeLog.Attempt.kind(of: error), error: error)
     }
 
     /// Reports the first bytes to the observers, as the reader takes them.
     func reportRead(_ bytes: Data) {
-        guard options.streamedBodyLimit > 0 else { return }
+        guard let events = options.events, events.streamedBodyLimit > 0 else { return }
         let count = state.withLock { state in
             let count = min(state.stream?.unreported ?? 0, bytes.count)
             state.stream?.unreported -= count
             return count
         }
         // A prefix would retain all bytes.
-        if count > 0 { context?.reportBody(count == bytes.count ? bytes : Data(Array(bytes.prefix(count)))) }
+        if count > 0 { events.reportBody(count == bytes.count ? bytes : Data(Array(bytes.prefix(count)))) }
     }
 }
 

@@ -64,7 +64,7 @@ extension ResponseReceiver.State {
 extension ResponseReceiver {
     /// Returns whether the redirect stage sends another request, or fails, because of a head.
     func isFollowed(_ head: ResponseHead) -> Bool {
-        guard (300..<400).contains(head.status), let request, context != nil else { return false }
+        guard (300..<400).contains(head.status), let request, isAwaited else { return false }
         let decision = request.options.redirectPolicy.decision(
             for: request, at: head.url, status: head.status, locations: head.locations, followed: 0)
         if case .deliver = decision { return false }
@@ -88,8 +88,8 @@ extension ResponseReceiver {
 
     /// Replies after ``UnneededBody/maximumWait``, unless the body ends earlier.
     func limitWait() {
-        guard let context, state.withLock({ $0.isOpen && $0.unneeded.alarm == nil }) else { return }
-        let alarm = context.clock.schedule(after: UnneededBody.maximumWait) { [self] in
+        guard isAwaited, state.withLock({ $0.isOpen && $0.unneeded.alarm == nil }) else { return }
+        let alarm = clock.schedule(after: UnneededBody.maximumWait) { [self] in
             let text = "the body of a response that is not used did not end within \(UnneededBody.maximumWait)"
             interrupt(URLError(.timedOut, userInfo: [NSLocalizedDescriptionKey: text]))
         }
@@ -97,7 +97,7 @@ extension ResponseReceiver {
             if state.isOpen { state.unneeded.alarm = alarm }
             return state.isOpen
         }
-        if !isNeeded { context.clock.cancel(alarm) }
+        if !isNeeded { clock.cancel(alarm) }
     }
 
     /// Replies with the response received so far, or with the error, and closes the connection.

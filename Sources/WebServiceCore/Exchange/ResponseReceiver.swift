@@ -1,7 +1,8 @@
-import Foundation
+public import Foundation
+import Synchronization
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 /// The receiver of the response to one request, and the reply that the exchange waits for.
@@ -22,10 +23,13 @@ package final class ResponseReceiver: BodyReceiver {
 
     /// The settings of an exchange for its responses.
     struct Options: Sendable {
-        /// A Boolean value that indicates whether there are observers.
-        var isObserved = false
-        /// The number of bytes of a streamed body that the observers receive.
-        var streamedBodyLimit = 0
+        /// The events for the observers; `nil` without observers.
+        var events: EventQueue?
+        /// The instant of `resume()`.
+        var start: UInt64?
+        /// The part of the exchange that a streamed body retains; `nil` if the body is not
+        /// streamed.
+        var tail: BodyTail?
         /// The number of bytes of a streamed body that may be buffered before the transport pauses;
         /// `nil` if the body is not streamed.
         var bufferSize: Int?
@@ -59,13 +63,16 @@ package final class ResponseReceiver: BodyReceiver {
         /// A whole body, decoded, or the bytes buffered for the reader, as received.
         var body = BodyBuffer()
         var progress: TransferProgress
+        var progressReceivers: ProgressReceivers
         private var rate = TransferRate()
         /// The state of a streamed body, once its head is accepted.
         var stream: StreamState?
         /// The exchange uses another response, so the end of this one is not reported.
         var isDiscarded = false
 
-        init(progress: TransferProgress, maximum: Int) { (self.progress, self.maximum) = (progress, maximum) }
+        init(_ progress: TransferProgress, _ receivers: ProgressReceivers, maximum: Int) {
+            (self.progress, progressReceivers, self.maximum) = (progress, receivers, maximum)
+        }
 
         /// Counts bytes received at an instant. If the instant is 0, the rate is not measured.
         fileprivate mutating func add(_ count: Int, at now: UInt64) {
@@ -100,6 +107,13 @@ package final class ResponseReceiver: BodyReceiver {
             }
         }
 
+        /// - Returns: Whether the receiver had no reply yet.
+        fileprivate mutating func close() -> Bool {
+            guard isOpen else { return false }
+            phase = .over
+            return true
+        }
+
         fileprivate mutating func abandon() -> (Waiter?, (any DataTask)?) {
             guard isOpen else { return (nil, nil) }
             phase = .over
@@ -115,29 +129,34 @@ package final class ResponseReceiver: BodyReceiver {
 
     let state: Mutex<State>
     let request: Request?
-    let context: ExchangeContext?
+    let clock: TaskClock
     let options: Options
     let source: Response.Source
     private let announcement: Announcement?
-    let progress: Progress?
+    /// A closure that receives the reply, if no exchange waits for it.
     private let completion: Completion?
+    /// A Boolean value that indicates whether an exchange waits for the reply.
+    var isAwaited: Bool { completion == nil }
+    /// A Boolean value that indicates whether the progress has receivers. Read without the lock,
+    /// because progress is reported often and most exchanges have no receiver.
+    private let reportsProgress: Atomic<Bool>
 
     /// Creates the receiver of an attempt.
     init(
         _ request: Request?, bodyLength: Int64?, source: Response.Source, announcement: Announcement? = nil,
-        context: ExchangeContext? = nil, options: Options = Options(), progress: Progress? = nil,
+        clock: TaskClock = .system, options: Options = Options(), progress: ProgressReceivers = ProgressReceivers(),
         completion: Completion? = nil
     ) {
         self.request = request
         self.source = source
         self.announcement = announcement
-        self.context = context
+        self.clock = clock
         self.options = options
-        self.progress = progress
         self.completion = completion
+        reportsProgress = Atomic(!progress.isEmpty)
         let limit = options.bufferSize == nil ? .max : UnneededBody.maximumBytes
         let maximum = max(0, min(limit, request?.options.bodyMaximum ?? .max))
-        state = Mutex(State(progress: TransferProgress(bytesToSend: bodyLength), maximum: maximum))
+        state = Mutex(State(TransferProgress(bytesToSend: bodyLength), progress, maximum: maximum))
     }
 
     /// Creates a receiver of a whole body without an exchange.
@@ -154,7 +173,7 @@ package final class ResponseReceiver: BodyReceiver {
         let encoded = request as? EncodedRequest
         self.init(
             encoded?.source ?? request as? Request, bodyLength: encoded.map(\.bodyLength) ?? 0, source: source,
-            progress: progress, completion: completion)
+            progress: ProgressReceivers(listener: progress), completion: completion)
     }
 
     // MARK: The reply
@@ -164,7 +183,7 @@ package final class ResponseReceiver: BodyReceiver {
     /// - Returns: The reply; `nil` if it is abandoned first or the Swift task is cancelled.
     func reply(to task: any DataTask) async -> Reply? {
         let alarm = attemptAlarm()
-        defer { if let alarm { context?.clock.cancel(alarm) } }
+        defer { if let alarm { clock.cancel(alarm) } }
         await withTaskCancellationHandler {
             await withCheckedContinuation { waiter in
                 let (resumes, cancels) = state.withLock { $0.wait(for: task, waiter) }
@@ -182,7 +201,7 @@ package final class ResponseReceiver: BodyReceiver {
         // Read under the lock, because the thread sanitizer does not see the order that a
         // continuation establishes.
         let (reply, unneeded) = state.withLock { ($0.takeReply(), $0.unneeded.alarm.take()) }
-        if let unneeded { context?.clock.cancel(unneeded) }
+        if let unneeded { clock.cancel(unneeded) }
         return reply
     }
 
@@ -195,8 +214,8 @@ package final class ResponseReceiver: BodyReceiver {
 
     /// Schedules the alarm that ends the attempt. Returns `nil` if the attempt has no timeout.
     private func attemptAlarm() -> Alarm? {
-        guard let context, let limit = request?.options.attemptTimeout else { return nil }
-        return context.clock.schedule(after: limit) { [self] in
+        guard isAwaited, let limit = request?.options.attemptTimeout else { return nil }
+        return clock.schedule(after: limit) { [self] in
             let text = "the attempt exceeded its attemptTimeout of \(limit); set a longer one, or retry the request"
             interrupt(URLError(.timedOut, userInfo: [NSLocalizedDescriptionKey: text]))
         }
@@ -211,10 +230,13 @@ package final class ResponseReceiver: BodyReceiver {
     /// Notifies the delegate of a reply and sets it. The delegate is also notified when no caller
     /// waits for the reply any longer.
     private func settle(_ reply: Reply) {
-        if let completion { return completion(reply.result, reply.metrics) }
-        guard let announcement, let context else { return set(reply) }
+        if let completion {
+            if state.withLock({ $0.close() }) { completion(reply.result, reply.metrics) }
+            return
+        }
+        guard let announcement else { return set(reply) }
         // The delegate must not delay the thread of the session.
-        context.clock.async { [self] in
+        clock.async { [self] in
             switch reply.result {
             case .success(let response):
                 announcement.didReceive(response.data, response.urlResponse, response.bodyFailure)
@@ -233,7 +255,7 @@ package final class ResponseReceiver: BodyReceiver {
     // MARK: Reception
 
     package func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
-        if options.isObserved { context?.report(head) }
+        options.events?.report(head)
         // The limit applies to the decoded body, whose length is unknown.
         let length = decoder == nil ? length : nil
         if mayPause, (200..<300).contains(head.status) || head.status == 101 { return stream(head, length, decoder) }
@@ -337,8 +359,19 @@ package final class ResponseReceiver: BodyReceiver {
     }
 
     private func report(_ current: TransferProgress) {
-        context?.report(current)
-        progress?(current)
+        if hasProgressReceivers { state.withLock { $0.progressReceivers }.report(current) }
+    }
+
+    var hasProgressReceivers: Bool { reportsProgress.load(ordering: .acquiring) }
+
+    /// Reports progress to receivers that were added during the attempt, and to the earlier ones.
+    func reportProgress(to receivers: ProgressReceivers) {
+        guard !receivers.isEmpty else { return }
+        state.withLock { state in
+            state.progressReceivers.relay = state.progressReceivers.relay ?? receivers.relay
+            state.progressReceivers.listener = state.progressReceivers.listener ?? receivers.listener
+        }
+        reportsProgress.store(true, ordering: .releasing)
     }
 
     // MARK: Completion
@@ -348,15 +381,18 @@ package final class ResponseReceiver: BodyReceiver {
         case settled(Waiter?, (any DataTask)?)
         /// A reply of which the delegate or the observers are notified first.
         case settle(Reply, body: Data)
-        case endStream(start: UInt64, byteCount: Int64, ExchangeContext?)
+        case endStream(start: UInt64, byteCount: Int64, BodyTail?)
+        case over
     }
 
     package func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
         let result = result.mapError { error -> any Error in URLError(transport: error) ?? error }
         let step = state.withLock { state -> Step in
             if let start = state.stream?.start {
-                let context = state.isDiscarded ? nil : context
-                return .endStream(start: start, byteCount: state.progress.bytesReceived, context)
+                guard state.stream?.isComplete == false else { return .over }
+                state.stream?.isComplete = true
+                let tail = state.isDiscarded ? nil : options.tail
+                return .endStream(start: start, byteCount: state.progress.bytesReceived, tail)
             }
             if case .success = result, let decoder = state.decoder.take() { return .finish(decoder) }
             let body = state.body.take()
@@ -364,7 +400,7 @@ package final class ResponseReceiver: BodyReceiver {
             let reply =
                 state.unneeded.reply
                 ?? Reply(result: state.response(body, result, from: source, metrics: metrics), metrics: metrics)
-            guard completion == nil, announcement == nil, !options.isObserved else {
+            guard completion == nil, announcement == nil, options.events == nil else {
                 return .settle(reply, body: body)
             }
             let (waiter, task) = state.set(reply)
@@ -382,11 +418,36 @@ package final class ResponseReceiver: BodyReceiver {
                 }, metrics: metrics)
         case .settled(let waiter, _): waiter?.resume()
         case .settle(let reply, let body):
-            if case .failure = reply.result, !body.isEmpty, options.isObserved { context?.reportBody(body) }
+            if case .failure = reply.result, !body.isEmpty { options.events?.reportBody(body) }
             settle(reply)
-        case .endStream(let start, let byteCount, let context):
-            context?.reportEnd(result, byteCount: byteCount, metrics, from: start)
+        case .endStream(let start, let byteCount, let tail):
+            let entry = ExchangeLog.Entry(bodyEndingWith: result, byteCount: byteCount, from: start, to: clock.now)
+            if let tail {
+                tail.end(entry, metrics)
+                state.withLock { $0.progressReceivers.relay }?.end()
+            }
             endStream(result)
+        case .over: break  // the session has completed twice
         }
+    }
+}
+
+extension StreamingSession {
+    /// Creates a task that receives the whole response. The completion is called on a thread of the
+    /// handler pool, where it may block. If the status is not 200 to 299, an error of the body is
+    /// delivered together with the response and the bytes before the error.
+    public func dataTask(
+        request: any URLRequestEncodable,
+        completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask {
+        let receiver = ResponseReceiver(request, source: responseSource) { result, _ in
+            Task(executorPreference: HandlerPool.shared) {
+                switch result {
+                case .success(let response): completion(response.data, response.urlResponse, response.bodyFailure)
+                case .failure(let error): completion(nil, nil, error)
+                }
+            }
+        }
+        return streamTask(request: request, receiver: receiver)
     }
 }

@@ -115,8 +115,8 @@ extension ServiceCore {
     }
 
     /// Lists a stream in place of its task, unless the stream has ended.
-    func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork) {
-        state.withLock { $0.inFlight.release(task, continuedBy: stream) }
+    func replace(_ task: any InFlightWork, with stream: any InFlightWork) {
+        state.withLock { $0.inFlight.replace(task, with: stream) }
     }
 
     /// Removes work from the list.

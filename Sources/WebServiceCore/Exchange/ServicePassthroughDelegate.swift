@@ -103,3 +103,171 @@ public protocol ServicePassthroughDataSource {
     /// The delegate. Read each time a task is resumed.
     var servicePassthroughDelegate: any ServicePassthroughDelegate { get }
 }
+
+extension ServicePassthroughDelegate {
+    /// Returns the delegate's replacement for a request, or `nil` to send the request unchanged.
+    ///
+    /// - Parameter source: The request of the exchange. The replacement retains the options that a
+    ///   `URLRequest` cannot contain, and has none of the fields that may not be sent to the origin
+    ///   of the new URL.
+    func replacement(for request: URLRequest, source: Request?) -> Request? {
+        let modified = DelegateCall.$request.withValue(source) { modifiedRequest(request: request) }
+        guard let modified else { return nil }
+        return source?.replaced(with: modified) ?? Request(modified)
+    }
+}
+
+extension Request {
+    /// Returns this request as the delegate has changed it.
+    ///
+    /// The method, URL, header fields and body are those of `urlRequest`. The options remain,
+    /// except for those that `urlRequest` contains.
+    fileprivate func replaced(with urlRequest: URLRequest) -> Request {
+        var new = Request(urlRequest)
+        let own = new.options
+        new.options = options
+        (new.options.shouldHandleCookies, new.options.cachePolicy) = (own.shouldHandleCookies, own.cachePolicy)
+        // The delegate may have changed the timeout.
+        new.options.timeout = .clamping(seconds: urlRequest.timeoutInterval)
+        new.options.compressesBody = false  // the delegate received the compressed body
+        (new.downloadsPart, new.credentialFields, new.boundFields) = (downloadsPart, credentialFields, boundFields)
+        new.removeSignature(of: signature)
+        new.removeForeignFields()
+        return new
+    }
+}
+
+/// The delegate's notifications about one request: one when it is sent, and one when its response
+/// arrives. A request that is cancelled before it is sent causes no notification.
+final class Announcement: Sendable {
+    private enum Phase: Int { case created, sent, over }
+
+    private let phase = Mutex(Phase.created)
+    private let delegate: any ServicePassthroughDelegate
+    private let request: URLRequest
+    /// The request of the exchange.
+    private let source: Request?
+
+    init(_ delegate: any ServicePassthroughDelegate, _ request: URLRequest, _ source: Request?) {
+        self.delegate = delegate
+        self.request = request
+        self.source = source
+    }
+
+    /// Returns a data task that notifies the delegate.
+    ///
+    /// - Parameter send: Returns the session's data task, which calls the given completion before
+    ///   it completes.
+    func announcing(
+        _ send: (@escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void) -> any DataTask
+    ) -> any DataTask {
+        AnnouncedDataTask(send(didReceive), self)
+    }
+
+    func willSend() {
+        guard advance(to: .sent) == .created else { return }
+        DelegateCall.$request.withValue(source) { delegate.requestSent(request: request) }
+    }
+
+    func didReceive(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) {
+        guard advance(to: .over) == .sent else { return }
+        DelegateCall.$request.withValue(source) {
+            delegate.responseReceived(response: response, data: data, request: request, error: error)
+        }
+    }
+
+    /// Advances to a phase, unless the current one is the same or a later one.
+    ///
+    /// - Returns: The phase before the call.
+    private func advance(to new: Phase) -> Phase {
+        phase.withLock { phase in
+            defer { if phase.rawValue < new.rawValue { phase = new } }
+            return phase
+        }
+    }
+}
+
+/// A data task that notifies the delegate before it is first resumed.
+private final class AnnouncedDataTask: DataTask {
+    private let dataTask: any DataTask
+    private let announcement: Announcement
+
+    init(_ dataTask: any DataTask, _ announcement: Announcement) {
+        self.dataTask = dataTask
+        self.announcement = announcement
+    }
+
+    var state: DataTaskState { dataTask.state }
+
+    func resume() {
+        announcement.willSend()
+        dataTask.resume()
+    }
+
+    func suspend() { dataTask.suspend() }
+    func cancel() { dataTask.cancel() }
+}
+
+/// The result of an exchange, with the delegate that validates it and receives its failure and
+/// metrics.
+///
+/// Without a delegate, only the failures are recorded.
+struct ObservedResult {
+    let result: Result<Response, any Error>
+    let delegate: (any ServicePassthroughDelegate)?
+    let task: SessionTask
+
+    var response: Response? { try? result.get() }  // an error has none
+    var data: Data? { response?.dataIfDelivered }
+    var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
+
+    /// The response, including one that accompanies an error.
+    var urlResponse: URLResponse? {
+        switch result {
+        case .success(let response): response.urlResponse
+        case .failure(let error): (error as? WebServiceError)?.response?.urlResponse
+        }
+    }
+
+    /// Returns the delegate's error if the delegate rejects the result, and reports the failure.
+    func rejection() -> (any Error)? {
+        do {
+            try notify { try $0.validateResponse(response: urlResponse, data: data, error: error) }
+            return nil
+        } catch {
+            report(error)
+            return error
+        }
+    }
+
+    /// Records that a success has become a failure, and notifies the delegate.
+    func report(_ failure: any Error) {
+        task.record(failure: failure)
+        notify {
+            $0.serviceResultFailure(response: urlResponse, data: data, request: sentRequest, error: failure)
+        }
+    }
+
+    /// Passes the metrics to the delegate.
+    func reportMetrics() {
+        notify {
+            let request = sentRequest ?? (task.record.request ?? Request(url: "")).urlRequestValue
+            $0.didFinishCollectingTaskMetrics(
+                metrics: task.record.metrics, request: request, response: urlResponse, data: data, error: error)
+        }
+    }
+
+    /// Calls the delegate, if there is one, for the request of the task.
+    func notify<Failure: Error>(
+        _ call: (any ServicePassthroughDelegate) throws(Failure) -> Void
+    ) throws(Failure) {
+        guard let delegate else { return }
+        let result = DelegateCall.$request.withValue(task.record.request) { () -> Result<Void, Failure> in
+            do throws(Failure) { return .success(try call(delegate)) } catch { return .failure(error) }
+        }
+        try result.get()
+    }
+
+    /// The request that was sent last; `nil` if none was sent.
+    private var sentRequest: URLRequest? { task.record.sent?.urlRequestValue }
+}

@@ -4,6 +4,15 @@ import Foundation
 import FoundationNetworking
 #endif
 
+/// Returns the session that an exchange uses in place of that of its service.
+typealias SessionSubstitution = @Sendable (any Session) -> any Session
+
+/// Returns the substitution by a session; `nil` for the session of the service.
+func substitution(by session: (any Session)?) -> SessionSubstitution? {
+    guard let session else { return nil }
+    return { _ in session }
+}
+
 /// The configuration of a service, in the form in which an exchange uses it.
 ///
 /// A setup is immutable. The service replaces it at each change, and an exchange reads it when its

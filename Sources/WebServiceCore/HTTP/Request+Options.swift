@@ -170,7 +170,7 @@ extension Request.Options {
         return scopeDeadline.map { min($0, deadline) } ?? deadline
     }
 
-    /// The deadline of the body of a stream, and of a download.
+    /// The deadline of the body of a stream, and of a download; `nil` if only the service sets one.
     var bodyDeadline: Duration? {
         guard let scopeDeadline else { return deadline }
         return deadline.map { min($0, scopeDeadline) } ?? scopeDeadline

@@ -128,19 +128,19 @@ public final class Authentication: Interceptor {
     ///   an error of the provider or of `next`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let id = ObjectIdentifier(self)
-        let origins = origins.union([next.context.service.baseOrigin].compactMap(\.self))
+        let origins = origins.union([next.task.service.baseOrigin].compactMap(\.self))
         guard !Refresh.current.contains(id), let origin = request.url.flatMap(Origin.init), origins.contains(origin)
         else { return try await next(request) }
 
         var ticket = flight.ticket
         let account = ExchangeLog.Account.afterLogOuts(ticket.account)
-        guard next.context.account(id, account) == account else { throw Self.cleared }
+        guard next.task.account(id, account) == account else { throw Self.cleared }
         var credential = try await current(ticket)
         if let given = credential, request.headers[given.header] != nil {
             return try await next(request.marking(given.header))
         }
-        let clock = next.context.service.clock
-        credential = try await fresh(credential, &ticket, clock, recordingIn: next.context)
+        let clock = next.task.service.clock
+        credential = try await fresh(credential, &ticket, clock, recordingIn: next.task)
         guard let credential else { return try await next(request) }
         let response = try await next(request.with(credential, for: origins))
         guard isUnauthorized(response), request.template?.httpBodyStream == nil else { return response }
@@ -148,7 +148,7 @@ public final class Authentication: Interceptor {
         guard isFromHere else { return response }
 
         let replacement = try await replacement(
-            of: credential, &ticket, clock, reason: "status \(response.status)", recordingIn: next.context)
+            of: credential, &ticket, clock, reason: "status \(response.status)", recordingIn: next.task)
         guard let replacement else { return response }
         guard request.canSendBody else { throw WebServiceError.bodyNotReplayable(request, after: .success(response)) }
         next.record(.retry, "with a newer credential")
@@ -216,14 +216,14 @@ public final class Authentication: Interceptor {
     /// Returns the credential, or a new one if it is about to expire.
     private func fresh(
         _ credential: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock,
-        recordingIn context: ExchangeContext?
+        recordingIn task: SessionTask?
     ) async throws -> Credential? {
         guard let expires = credential?.expires, expires.timeIntervalSince(clock.date) <= leeway.inSeconds else {
             return credential
         }
         do {
             ticket = try await refreshed(
-                credential, ticket, clock, reason: "the credential expires", recordingIn: context)
+                credential, ticket, clock, reason: "the credential expires", recordingIn: task)
             return try await current(ticket)
         } catch {
             // A credential that is still accepted is sent, unless the account was cleared or the
@@ -236,13 +236,13 @@ public final class Authentication: Interceptor {
     /// Returns the credential to use instead of a rejected one, or `nil` if there is no other.
     private func replacement(
         of rejected: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock, reason: String,
-        recordingIn context: ExchangeContext?
+        recordingIn task: SessionTask?
     ) async throws -> Credential? {
         let newer = flight.ticket
         guard newer.account == ticket.account else { throw Self.cleared }
         let isNewest = newer.generation == ticket.generation
         ticket =
-            isNewest ? try await refreshed(rejected, ticket, clock, reason: reason, recordingIn: context) : newer
+            isNewest ? try await refreshed(rejected, ticket, clock, reason: reason, recordingIn: task) : newer
         guard let replacement = try await current(ticket), replacement != rejected else { return nil }
         guard flight.ticket.account == ticket.account else { throw Self.cleared }
         return replacement
@@ -251,10 +251,10 @@ public final class Authentication: Interceptor {
     /// Waits for a credential newer than the ticket's.
     private func refreshed(
         _ rejected: Credential?, _ ticket: RefreshFlight.Ticket, _ clock: TaskClock, reason: String,
-        recordingIn context: ExchangeContext?
+        recordingIn task: SessionTask?
     ) async throws -> RefreshFlight.Ticket {
         let start = clock.now
-        defer { context?.record(.refresh, reason, from: start) }
+        defer { task?.record(.refresh, reason, from: start) }
         let limits = RefreshFlight.Limits(duration: refreshLimit, count: maximumRefreshes, window: refreshWindow)
         return try await flight.wait(ticket, limits, clock) { [self] in
             try await Refresh.$current.withValue(Refresh.current.union([ObjectIdentifier(self)])) {

@@ -3,15 +3,15 @@ package import Foundation
 /// The properties of an exchange that an HTTP cache requires.
 extension Next {
     /// A Boolean value that indicates whether the body is read while it arrives.
-    package var isStreamed: Bool { context.isStreamed }
+    package var isStreamed: Bool { task.isStreamed }
 
     /// The header fields of the request that was sent last; `nil` before the first one.
-    package var sentHeaders: Headers? { context.record.sent?.headers }
+    package var sentHeaders: Headers? { task.record.sent?.headers }
 
     /// The requests of the exchange that were sent, and the heads of their responses. This includes
     /// redirects.
     package var receivedHeads: [(request: EncodedRequest, head: ResponseHead)] {
-        context.record.entries.compactMap { entry in
+        task.record.entries.compactMap { entry in
             entry.attempt.flatMap { attempt in attempt.head.map { (attempt.request, $0) } }
         }
     }
@@ -34,7 +34,7 @@ extension Next {
     /// - Throws: `URLError.cancelled` if it is another one and the exchange runs in the background.
     package func isOf(account: String?, by owner: AnyObject) throws -> Bool {
         let name = account.map { Array($0.utf8) }
-        switch context.account(ObjectIdentifier(owner), .named(name)) {
+        switch task.account(ObjectIdentifier(owner), .named(name)) {
         case .named(name), .background(name): return true
         case .background: throw URLError(.cancelled)
         case .named, .afterLogOuts: return false
@@ -53,15 +53,15 @@ extension Next {
         account: String?, of owner: any AnyObject & Sendable, _ change: (inout Request) -> Void,
         completion: @escaping @Sendable () -> Void
     ) {
-        guard var request = context.record.request else { return completion() }
+        guard var request = task.record.request else { return completion() }
         change(&request)
         request.options.scopeDeadline = nil  // the scope of the caller
-        let (service, substitution) = (context.service, context.substitution)
-        Task(executorPreference: service.clock.executor) { [request, id = context.id] in
+        let (service, substitution) = (task.service, task.substitution)
+        Task(executorPreference: service.clock.executor) { [request, id = task.exchangeID] in
             let task = SessionTask(service, request, over: substitution)
-            task.context.setParent(id)
+            task.setParent(id)
             // The credentials that the request already carries belong to this account.
-            _ = task.context.account(ObjectIdentifier(owner), .background(account.map { Array($0.utf8) }))
+            _ = task.account(ObjectIdentifier(owner), .background(account.map { Array($0.utf8) }))
             _ = await DeadlineScope.$current.withValue(nil) { await task.outcome() }
             completion()
         }

@@ -129,9 +129,9 @@ public struct RetryPolicy: Interceptor {
     /// - Throws: The last error of `next`; ``WebServiceError/Code/bodyNotReplayable``;
     ///   `CancellationError` during a pause.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        let clock = next.context.service.clock
+        let clock = next.task.service.clock
         let pauseClock = timekeeper.map(TaskClock.init) ?? clock
-        let earlier: Attempts? = next.context.value(of: Attempts.owner)
+        let earlier: Attempts? = next.task.value(of: Attempts.owner)
         var attempts = Attempts(start: clock.now)
         if let earlier, earlier.isContinued {
             attempts = next.count(earlier.following)
@@ -156,7 +156,7 @@ public struct RetryPolicy: Interceptor {
                 throw WebServiceError.bodyNotReplayable(request, after: result)
             case .wait(let pause, let why):
                 next.record(.retry, "\(reason), \(why)")
-                try await next.context.pause(for: pause, by: pauseClock)
+                try await next.task.pause(for: pause, by: pauseClock)
             }
             attempts = next.count(attempts.following)
             guard let repeated = await next.again(request) else { break }
@@ -273,7 +273,7 @@ public struct RetryPolicy: Interceptor {
 
 extension Next {
     fileprivate func count(_ attempts: RetryPolicy.Attempts) -> RetryPolicy.Attempts {
-        context.withValue(of: RetryPolicy.Attempts.owner, attempts) { $0 = attempts }
+        task.withValue(of: RetryPolicy.Attempts.owner, attempts) { $0 = attempts }
         return attempts
     }
 
@@ -284,7 +284,7 @@ extension Next {
     ///
     /// - Returns: The result; `nil` if the session was closed before the request was sent.
     func again(withCredentials request: Request) async -> Result<Response, any Error>? {
-        context.withValue(of: RetryPolicy.Attempts.owner, RetryPolicy.Attempts?.none) { $0?.isContinued = true }
+        task.withValue(of: RetryPolicy.Attempts.owner, RetryPolicy.Attempts?.none) { $0?.isContinued = true }
         return await again(request) { $0 is SessionClosure }
     }
 }
@@ -295,26 +295,26 @@ extension RetryPolicy: PlacedInterceptor {
 
 extension RetryPolicy: ContinuationPolicy {
     func pauseToContinue(
-        _ request: Request, after error: any Error, attempt: Int, spent: Duration, in context: ExchangeContext
+        _ request: Request, after error: any Error, attempt: Int, spent: Duration, in task: SessionTask
     ) -> Duration? {
         let status = (error as? WebServiceError)?.transientStatus.flatMap { statuses.contains($0) ? $0 : nil }
         guard let reason = status.map({ "status \($0)" }) ?? reason(toRetry: .failure(error)) else { return nil }
         var limit = Limit(budget, request, .failure(error), attempts: maximumAttempts)
         if let deadline = request.options.bodyDeadline {
-            limit = limit.ending(in: context.timeLeft(of: deadline), deadline, after: spent)
+            limit = limit.ending(in: task.timeLeft(of: deadline), deadline, after: spent)
         }
-        switch decide(request, attempt: attempt, spent: spent, limit: limit, requested: nil, context.clock) {
+        switch decide(request, attempt: attempt, spent: spent, limit: limit, requested: nil, task.clock) {
         case .stop(let why), .fail(let why):
-            context.record(.noRetry, "\(reason), \(why)")
+            task.record(.noRetry, "\(reason), \(why)")
             return nil
         case .wait(let pause, let why):
-            context.record(.retry, "\(reason), \(why)")
+            task.record(.retry, "\(reason), \(why)")
             return pause
         }
     }
 }
 
-extension ExchangeContext {
+extension SessionTask {
     /// Waits before a request, and records it.
     ///
     /// - Parameter timer: The clock that measures the pause; `nil` for that of the exchange.

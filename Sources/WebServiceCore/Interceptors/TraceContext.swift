@@ -11,7 +11,7 @@ extension Interceptor where Self == Never {
             var request = request
             let given = request.headers["traceparent"].flatMap(TraceParent.init)
             if given == nil { request.headers["tracestate"] = nil }
-            request.options[TraceParent.self] = next.context.trace(given ?? TraceParent())
+            request.options[TraceParent.self] = next.task.trace(given ?? TraceParent())
             return try await next(request)
         }
     }

@@ -34,7 +34,7 @@ struct EventConnection: ElementSource {
         _ task: SessionTask, _ reconnection: ServerSentEvent.Reconnection, _ status: EventStreamStatus,
         maximumSize: Int, until terminator: (@Sendable (ServerSentEvent) -> Bool)?
     ) {
-        (service, substitution) = (task.service, task.context.substitution)
+        (service, substitution) = (task.service, task.substitution)
         request = task.request
         first = task
         wait = ReconnectionWait(task.service, task.request) { status.end() }
@@ -132,8 +132,8 @@ struct EventConnection: ElementSource {
             throw WebServiceError.bodyNotReplayable(request)
         }
         let task = first.take() ?? SessionTask(service, request, over: substitution)
-        if let start { task.context.start = start }
-        defer { start = task.context.start }
+        if let start { task.systemStart = start }
+        defer { start = task.systemStart }
         task.configure { request in
             // No other media type is accepted, so an `Accept` field of the service for JSON must
             // not apply.

@@ -7,10 +7,10 @@ public import Foundation
 /// (`ResponseReceiver+Reading.swift`).
 ///
 /// A body can be iterated over once; a second iteration throws
-/// ``WebServiceError/Code/streamConsumed``. Leaving the loop, releasing the body, ``cancel()`` and
-/// the cancellation of the reading Swift task close the connection immediately. The bytes that
-/// precede an error are delivered before the error is thrown. Cancellation throws
-/// `URLError.cancelled`.
+/// ``WebServiceError/Code/streamConsumed``. Leaving the loop, releasing the last reference to the
+/// body, ``cancel()`` and the cancellation of the reading Swift task close the connection
+/// immediately. The task retains its result, and thus the body. The bytes that precede an error are
+/// delivered before the error is thrown. Cancellation throws `URLError.cancelled`.
 public struct ResponseBody: AsyncSequence, Sendable {
     /// Bytes of the body.
     public typealias Element = Data
@@ -32,9 +32,9 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
     }
 
-    /// The context of the exchange; `nil` for a body in memory.
-    var context: ExchangeContext? {
-        if case .stream(let handle) = content { handle.receiver.context } else { nil }
+    /// The part of the exchange that the body retains; `nil` for a body in memory.
+    var tail: BodyTail? {
+        if case .stream(let handle) = content { handle.receiver.options.tail } else { nil }
     }
 
     /// The number of bytes of the body; `nil` if it is unknown, as with a compressed or chunked

@@ -45,7 +45,7 @@ extension SessionTask {
     /// - Parameter bufferSize: The number of bytes that may be buffered for the reader before the
     ///   transport pauses. Defaults to 256 KiB.
     public func stream(bufferSize: Int = 256 << 10) -> TypedTask<StreamedResponse> {
-        context.streamBody(bufferSize: bufferSize)
+        streamBody(bufferSize: bufferSize)
         setting { $0.options.isStreamed = true }
         return typed { StreamedResponse($0) }
     }

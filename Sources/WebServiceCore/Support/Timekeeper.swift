@@ -132,6 +132,21 @@ package struct TaskClock: Sendable {
         if let injected { injected.date } else { Date() }
     }
 
+    /// One instant on all clocks.
+    struct Instant: Sendable {
+        /// The monotonic instant of this clock, in nanoseconds.
+        let nanoseconds: UInt64
+        let date: Date
+        /// The monotonic instant of the system's clock, in nanoseconds.
+        let system: UInt64
+    }
+
+    /// The current instant on all clocks.
+    var instant: Instant {
+        let now = now
+        return Instant(nanoseconds: now, date: date, system: injected == nil ? now : Self.system.now)
+    }
+
     package func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
         if let injected {
             injected.schedule(after: delay, target)

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -7,10 +8,11 @@ import FoundationNetworking
 /// The start and the end of the exchange.
 extension SessionTask {
     /// Starts the work that provides the result. Custom code runs on the handler pool; all other
-    /// work starts on the calling thread and continues on the pool after its first wait.
-    func start(_ start: TaskState.Start) {
+    /// work starts on the calling thread and continues on the pool after its first wait. On systems
+    /// before macOS and iOS 26, all work starts on the pool.
+    func start(_ start: Call.Start) {
         guard let (request, exchange) = begin(start), !startsOnPool(request, exchange) else { return }
-        HandlerPool.startImmediately(on: context.clock.executor) { [self] in
+        HandlerPool.startImmediately(on: clock.executor) { [self] in
             await run(request, over: exchange, isAwaited: false)
         }
     }
@@ -19,7 +21,7 @@ extension SessionTask {
     /// Swift task, and the method returns when its exchange has ended.
     ///
     /// - Returns: Whether all handlers have run.
-    func startInPlace(_ start: TaskState.Start) async -> Bool {
+    func startInPlace(_ start: Call.Start) async -> Bool {
         guard let (request, exchange) = begin(start), !startsOnPool(request, exchange) else { return false }
         return await run(request, over: exchange, isAwaited: true)
     }
@@ -28,16 +30,15 @@ extension SessionTask {
     ///
     /// - Returns: The request and the exchange that sends it; `nil` if a source provides the
     ///   result, or the task has failed.
-    private func begin(_ start: TaskState.Start) -> (Request, Exchange)? {
+    private func begin(_ start: Call.Start) -> (Request, Exchange)? {
         do throws(WebServiceError) {
             let start = try enterScope(start)
             guard let source = start.source else {
-                let exchange = try Exchange(beginning: start.request, in: context, of: isListed ? self : nil)
+                let exchange = try Exchange(beginning: start.request, of: self)
                 observe(exchange.setup.delegateReference)
                 scheduleDeadline(start.request.options.requestDeadline)  // a delegate may block
                 return (start.request, exchange)
             }
-            context.begin()
             if isListed { try service.begin(self, isRetained: true) }
             source(self, start)
             // Another thread may have cancelled the task before the service listed it.
@@ -51,14 +52,13 @@ extension SessionTask {
     /// Starts the exchange on the handler pool if it runs custom code.
     ///
     /// Custom code does not run on the calling thread, and is cancelled if it is still running at
-    /// the end. Without custom code, the end of the context ends the exchange.
+    /// the end. Without custom code, the end of the task ends the exchange.
     ///
     /// - Returns: Whether the exchange was started there.
     private func startsOnPool(_ request: Request, _ exchange: Exchange) -> Bool {
         guard exchange.setup.runsCustomCode(for: request) else { return false }
-        context.begin(.unencoded(request))
         attach(
-            Task(executorPreference: context.clock.executor) {
+            Task(executorPreference: clock.executor) {
                 await self.run(request, over: exchange, isAwaited: false)
             })
         return true
@@ -69,14 +69,15 @@ extension SessionTask {
     /// - Returns: Whether all handlers have run.
     @discardableResult
     private func run(_ request: Request, over exchange: Exchange, isAwaited: Bool) async -> Bool {
-        let result = await Result.catching { try await exchange.response(to: request) }.mapError(context.locating)
+        let result = await Result.catching { try await exchange.response(to: request) }.mapError(locating)
+        let now = clock.now
         // Steps without custom code can begin in the same lock. Observers, which are told of the
         // end first, may suspend the task.
         let beginsAtOnce = isAwaited && exchange.setup.observers.isEmpty
-        let (action, steps, hasNoHandlers) = shared.withLock { state in
-            let action = state.complete(result)
-            let begins = beginsAtOnce && action?.runsHandlers == true && state.chain.beginsWithOwnSteps
-            return (action, begins ? HandlerStart(&state, context) : nil, action != nil && state.chain.isDrained)
+        let (action, steps, hasNoHandlers) = call.withLock { call in
+            let action = call.complete(result, at: now)
+            let begins = beginsAtOnce && action?.runsHandlers == true && call.chain.beginsWithOwnSteps
+            return (action, begins ? HandlerStart(&call, self) : nil, action != nil && call.chain.isDrained)
         }
         if let action { end(action, result) }
         if let steps { return await runHandlers(from: steps, isAwaiting: true) }
@@ -90,13 +91,13 @@ extension SessionTask {
     /// Sets the delegate for the handlers of the task.
     func observe(_ delegate: DelegateReference?) {
         guard let delegate else { return }
-        shared.withLock { $0.observe(delegate) }
+        call.withLock { $0.observe(delegate) }
     }
 
     /// Attaches work that `cancel()` cancels. If the task is complete, the work is cancelled
     /// immediately.
     func attach(_ work: any Cancellable) {
-        let (isNeeded, replaced) = shared.withLock { $0.attach(work) }
+        let (isNeeded, replaced) = call.withLock { $0.attach(work) }
         withExtendedLifetime(replaced) {}
         if !isNeeded { work.cancel() }
     }
@@ -104,10 +105,10 @@ extension SessionTask {
     /// Attaches a value that is delivered before the result.
     ///
     /// - Returns: `false` if there already is a result.
-    package func attach(_ prelude: any Prelude) -> Bool { shared.withLock { $0.attach(prelude) } }
+    package func attach(_ prelude: any Prelude) -> Bool { call.withLock { $0.attach(prelude) } }
 
     /// The result; `nil` until there is one.
-    var result: Result<Response, any Error>? { shared.withLock { $0.result } }
+    var result: Result<Response, any Error>? { call.withLock { $0.result } }
 
     /// Returns the response of a completed task.
     func response() throws -> Response {
@@ -117,7 +118,7 @@ extension SessionTask {
 
     /// A Boolean value that indicates whether `cancel()` was called, even if it had no effect on
     /// the result.
-    var isCancelRequested: Bool { shared.withLock { $0.isCancelRequested } }
+    var isCancelRequested: Bool { call.withLock { $0.isCancelRequested } }
 
     /// Completes the task, unless there is a result, and ends everything that belongs to the
     /// exchange.
@@ -126,27 +127,235 @@ extension SessionTask {
     /// - Returns: Whether this is the first result.
     @discardableResult
     func complete(_ result: Result<Response, any Error>, isInterrupted: Bool = false) -> Bool {
-        let result = result.mapError(context.locating)
-        guard let action = shared.withLock({ $0.complete(result, isInterrupted: isInterrupted) }) else { return false }
+        let (result, now) = (result.mapError(locating), clock.now)
+        guard let action = call.withLock({ $0.complete(result, at: now, isInterrupted: isInterrupted) }) else {
+            return false
+        }
         end(action, result)
         if action.runsHandlers { scheduleHandlers() }
         return true
     }
 
-    func end(_ action: TaskState.CompleteAction, _ result: Result<Response, any Error>) {
-        context.end(result, hasSource: action.hasSource)
+    func end(_ action: Call.CompleteAction, _ result: Result<Response, any Error>) {
+        action.events?.deliver()
+        for receiver in action.receivers.all { receiver.abandon() }
+        for request in action.held { request.set(false) }
         if isListed {
-            if case .success(let response) = result, response.isStreamed {
-                service.release(self, continuedBy: context)
+            if case .success(let response) = result, response.isStreamed, let tail {
+                service.replace(self, with: tail)
             } else {
                 service.end(workID)
             }
         }
         for prelude in action.preludes { prelude.end() }
-        if let alarm = action.alarm { context.clock.cancel(alarm) }
+        if let alarm = action.alarm { clock.cancel(alarm) }
         // Before the handlers, so that a request that follows the result does not use the
         // connection that the session is about to close.
         if action.cancelsWork { action.work?.cancel() }
         action.awaiter?.resume()
+    }
+}
+
+// MARK: - Permission to send
+
+extension SessionTask {
+    /// Waits while the task is suspended.
+    ///
+    /// - Throws: `URLError.cancelled` if the exchange has ended or the Swift task is cancelled.
+    func permission() async throws {
+        if Task.isCancelled { throw URLError(.cancelled) }
+        guard holdsBack.load(ordering: .acquiring) else { return }  // `willSend` refuses a request after the end
+        let turn = call.withLock { call -> Once<Bool>? in
+            guard case .held(let turns) = call.permission else { return nil }
+            let turn = Once<Bool>()
+            call.permission = .held(turns + [turn])
+            return turn
+        }
+        guard let turn else { return }
+        let isGranted = await withTaskCancellationHandler {
+            await turn.value
+        } onCancel: {
+            turn.set(false)
+        }
+        if !isGranted { throw URLError(.cancelled) }
+    }
+
+    /// A Boolean value that indicates whether a request waits until the suspension ends.
+    var holdsRequests: Bool {
+        call.withLock { if case .held(let turns) = $0.permission { !turns.isEmpty } else { false } }
+    }
+
+    /// Holds back all further requests.
+    func holdRequests(_ call: inout Call) {
+        guard case .granted = call.permission else { return }
+        call.permission = .held([])
+        holdsBack.store(true, ordering: .releasing)
+    }
+
+    /// - Returns: The requests that were held back. The caller sets each to `true`, outside the
+    ///   lock.
+    func grantPermission(_ call: inout Call) -> [Once<Bool>] {
+        guard case .held(let turns) = call.permission else { return [] }
+        call.permission = .granted
+        holdsBack.store(false, ordering: .releasing)
+        return turns
+    }
+
+    /// Reserves the task for a queue, such as `TaskQueue` of `WebServiceResilience`, and ends a
+    /// suspension. A queue also attaches a ``Prelude``, which the task ends when it has a result.
+    ///
+    /// - Returns: `false` if the task was already resumed or is already in a queue.
+    package func enterQueue() -> Bool {
+        call.withLock { call in
+            guard call.enterQueue() else { return false }
+            _ = grantPermission(&call)  // nothing is held back, because nothing was sent
+            return true
+        }
+    }
+
+    /// Starts the task on the calling thread, unless it is in no queue or has a result.
+    ///
+    /// - Parameter scope: The scope to which the task belongs.
+    package func leaveQueue(in scope: DeadlineScope?) {
+        let now = clock.instant
+        guard let start = call.withLock({ $0.leaveQueue(at: now) }) else { return }
+        DeadlineScope.$current.withValue(scope) { self.start(start) }
+    }
+}
+
+// MARK: - Shared by the attempts
+
+extension SessionTask {
+    /// The instant of the system's clock at which the program started the exchange; `nil` before
+    /// that. Set for a task that continues an earlier one.
+    var systemStart: UInt64? {
+        get { call.withLock { $0.systemStart } }
+        set { call.withLock { $0.systemStart = newValue } }
+    }
+
+    /// Returns whether an error is that of a session that cancelled its requests after `resume()`.
+    func isCancellation(_ error: WebServiceError) -> Bool {
+        guard let instant = (error.underlying as? SessionClosure)?.cancellation, let systemStart else { return false }
+        return systemStart <= instant
+    }
+
+    /// Returns the error with the request of the exchange, unless it already has one.
+    ///
+    /// The error of a session that was closed and cancelled its requests becomes
+    /// `URLError.cancelled`.
+    func locating(_ error: any Error) -> any Error {
+        guard var error = error as? WebServiceError else { return error }
+        guard !isCancellation(error) else { return URLError(.cancelled) }
+        guard error.request == nil, let request = record.request, request.url != nil else { return error }
+        error.request = request
+        return error
+    }
+
+    /// Returns the trace of the exchange: the first one passed.
+    func trace(_ current: TraceParent) -> TraceParent {
+        call.withLock { call in
+            let trace = call.trace ?? current
+            call.trace = trace
+            return trace
+        }
+    }
+
+    /// Returns the account for which the exchange was begun: the first one passed.
+    func account(_ id: ObjectIdentifier, _ current: ExchangeLog.Account) -> ExchangeLog.Account {
+        withValue(of: id, current) { $0 }
+    }
+
+    /// Returns the remaining part of a duration that began with the exchange, at least zero.
+    func timeLeft(of duration: Duration) -> Duration {
+        let now = clock.now
+        let start = root.call.withLock { $0.record.metrics.origin?.instant } ?? now
+        return max(duration - .nanoseconds(Int64(clamping: now - min(start, now))), .zero)
+    }
+
+    /// Returns the value that an object stores for the exchange; `nil` if there is none.
+    func value<Value: Sendable>(of id: ObjectIdentifier) -> Value? {
+        root.call.withLock { $0.values[id] as? Value }
+    }
+
+    /// Changes the value that an object keeps for the exchange.
+    func withValue<Value: Sendable, Result>(
+        of id: ObjectIdentifier, _ initial: Value, _ body: (inout Value) -> Result
+    ) -> Result {
+        root.call.withLock { call in
+            var value = call.values[id] as? Value ?? initial
+            defer { call.values[id] = value }
+            return body(&value)
+        }
+    }
+
+    // MARK: Settings of the body
+
+    /// Passes the interim heads to a closure on the threads of sessions. Called before `resume()`.
+    func receiveInterim(by handler: @escaping @Sendable (ResponseHead) throws -> Void) {
+        call.withLock { $0.options.onInterim = handler }
+    }
+}
+
+/// The deadline of the exchange.
+extension SessionTask {
+    /// Sets the duration after which the task fails with ``WebServiceError/Code/deadline``.
+    func scheduleDeadline(_ deadline: Duration) {
+        guard hasDeadline else { return }
+        hold(clock.schedule(after: deadline, self))
+    }
+
+    /// Applies the scope in which the task is resumed.
+    ///
+    /// - Throws: ``WebServiceError/Code/deadline`` if the scope has ended.
+    func enterScope(_ start: Call.Start) throws(WebServiceError) -> Call.Start {
+        // A passive task has neither a request nor a type.
+        guard let scope = DeadlineScope.current, start.hasRequest || type != nil else { return start }
+        let rest = scope.rest
+        var start = start
+        start.request.options.scopeDeadline = rest
+        call.withLock { call in
+            call.scope = scope
+            if start.hasRequest { call.record.request = start.request }
+        }
+        guard rest > .zero else {
+            throw WebServiceError.deadline(rest, of: start.hasRequest ? start.request : nil)
+        }
+        // The exchange of a typed request may be shared.
+        guard !start.hasRequest else { return start }
+        hold(
+            clock.schedule(after: rest) { [self] in
+                complete(.failure(WebServiceError.deadline(rest)), isInterrupted: true)
+            })
+        return start
+    }
+
+    private func hold(_ alarm: Alarm) {
+        if !call.withLock({ $0.setAlarm(alarm) }) {
+            clock.cancel(alarm)
+            // The task was cancelled before the service listed it.
+            if isListed { service.end(workID) }
+        }
+    }
+}
+
+extension SessionTask: AlarmTarget {
+    /// Ends the task at its deadline. After the head of a streamed response, `bodyDeadline` applies
+    /// instead, if there is one (`ResponseReceiver+Reading.swift`).
+    package func ring() {
+        complete(.failure(WebServiceError.deadline(of: request)), isInterrupted: true)
+    }
+}
+
+extension WebServiceError {
+    /// Returns the error of an exchange that exceeded its deadline.
+    static func deadline(of request: Request) -> WebServiceError {
+        deadline(request.options.requestDeadline, of: request)
+    }
+
+    static func deadline(_ duration: Duration, of request: Request? = nil) -> WebServiceError {
+        WebServiceError(
+            .deadline,
+            "the exchange exceeded its deadline of \(duration); set a longer one if the server needs more time",
+            request: request)
     }
 }

@@ -9,20 +9,20 @@ import FoundationNetworking
 extension SessionTask {
     @discardableResult
     func add(_ handler: Handler) -> Self {
-        if shared.withLock({ $0.add(handler) }) { scheduleHandlers() }
+        if call.withLock({ $0.add(handler) }) { scheduleHandlers() }
         return self
     }
 
     @discardableResult
     func add(_ metricsHandler: @escaping MetricsHandler) -> Self {
-        if shared.withLock({ $0.add(metricsHandler) }) { scheduleHandlers() }
+        if call.withLock({ $0.add(metricsHandler) }) { scheduleHandlers() }
         return self
     }
 
     /// Runs the handlers on the pool, so that a slow handler delays no other task and none runs on
     /// the session's queue.
     func scheduleHandlers() {
-        Task(executorPreference: context.clock.executor) { await self.runHandlers() }
+        Task(executorPreference: clock.executor) { await self.runHandlers() }
     }
 
     /// The inputs shared by all handlers of one task.
@@ -32,10 +32,10 @@ extension SessionTask {
         /// The body as JSON, once a handler has parsed it.
         var json: ChainValue?
 
-        init(_ state: borrowing TaskState, _ exchange: ExchangeContext) {
+        init(_ state: borrowing Call, _ task: SessionTask) {
             observed = ObservedResult(
                 result: state.result ?? .failure(URLError(.unknown)),  // handlers run only after there is a result
-                delegate: state.delegate, exchange: exchange)
+                delegate: state.delegate, task: task)
             recordsHandlers = state.recordsHandlers
             json = state.chain.json
         }
@@ -52,7 +52,7 @@ extension SessionTask {
     /// - Returns: Whether all handlers have run.
     @discardableResult
     func runHandlers(isAwaiting: Bool = false) async -> Bool {
-        await runHandlers(from: shared.withLock { HandlerStart(&$0, context) }, isAwaiting: isAwaiting)
+        await runHandlers(from: call.withLock { HandlerStart(&$0, self) }, isAwaiting: isAwaiting)
     }
 
     func runHandlers(from start: HandlerStart, isAwaiting: Bool) async -> Bool {
@@ -72,9 +72,9 @@ extension SessionTask {
         fileprivate let step: HandlerChain.Step
         fileprivate let scope: DeadlineScope?
 
-        init(_ state: inout TaskState, _ exchange: ExchangeContext) {
+        init(_ state: inout Call, _ task: SessionTask) {
             track = state.chain.pickUp()
-            context = Context(state, exchange)
+            context = Context(state, task)
             step = state.nextStep(on: track)
             scope = state.scope
         }
@@ -89,7 +89,7 @@ extension SessionTask {
             case .rest(let isDrained, _):
                 return isDrained
             case .run(let handler) where isAwaiting && !handler.isOwnStep:
-                Task(executorPreference: self.context.clock.executor) { [context, track, step] in
+                Task(executorPreference: self.clock.executor) { [context, track, step] in
                     await self.runHandlers(from: step, on: track, context, isAwaiting: false)
                 }
                 return false
@@ -98,19 +98,19 @@ extension SessionTask {
             case .validate:
                 if let rejection = context.observed.rejection() {
                     track = .failure(rejection)
-                    shared.withLock { $0.reject(rejection) }
+                    call.withLock { $0.reject(rejection) }
                 }
             case .run(.wake(let continuation)):
                 continuation.resume()
             case .run(.mainStep(let main)) where !main.applies():
                 break
             case .run(let handler) where handler.runsOnMain:
-                let token = self.context.clock.beginWork()
+                let token = self.clock.beginWork()
                 await runMainHandlers(handler, track)
                 withExtendedLifetime(token) {}
-                context.json = shared.withLock { $0.chain.json }
+                context.json = call.withLock { $0.chain.json }
             case .run(let handler):
-                let start = context.recordsHandlers ? self.context.clock.now : 0
+                let start = context.recordsHandlers ? self.clock.now : 0
                 let wasFailure = track.isFailure
                 if case .asyncStep(let step) = handler {
                     reportStep(await runAsync(step, input(track, context)), context)
@@ -122,17 +122,17 @@ extension SessionTask {
             case .collectMetrics(let handlers, let isFirst, _):
                 collectMetrics(handlers, isFirst: isFirst, context)
             }
-            step = shared.withLock { $0.nextStep(on: track) }
+            step = call.withLock { $0.nextStep(on: track) }
         }
     }
 
     /// Runs a handler on the main actor, and those after it that also run there.
     @MainActor
     private func runMainHandlers(_ first: Handler, _ track: Track) {
-        let context = shared.withLock { Context($0, self.context) }
+        let context = call.withLock { Context($0, self) }
         var next: Handler? = first
         while let handler = next {
-            let start = self.context.clock.now
+            let start = self.clock.now
             switch (handler, track) {
             case (.updateUI(let body), .success(let value)): updatingUI(context, from: start) { body(value?.value) }
             case (.updateUI(let body), .pending): updatingUI(context, from: start) { body(nil) }
@@ -148,7 +148,7 @@ extension SessionTask {
             default: break
             }
             if context.recordsHandlers { recordHandler(handler, from: start) }
-            next = shared.withLock { $0.nextMainHandler(on: track) }
+            next = call.withLock { $0.nextMainHandler(on: track) }
         }
     }
 
@@ -157,16 +157,16 @@ extension SessionTask {
     private func runAsync(
         _ step: @escaping @Sendable (StepInput) async -> (any Error)?, _ input: StepInput
     ) async -> (any Error)? {
-        let task = Task(executorPreference: context.clock.executor) { await step(input) }
-        if shared.withLock({ $0.setRunningStep(task) }) { task.cancel() }
+        let task = Task(executorPreference: clock.executor) { await step(input) }
+        if call.withLock({ $0.setRunningStep(task) }) { task.cancel() }
         let error = await task.value
-        shared.withLock { _ = $0.setRunningStep(nil) }
+        call.withLock { _ = $0.setRunningStep(nil) }
         return error
     }
 
     @MainActor
     private func updatingUI(_ context: Context, from start: UInt64, _ body: () -> Void) {
-        self.context.mark(.updateUIStart, at: start)
+        self.mark(.updateUIStart, at: start)
         if let delegate = context.observed.delegate {
             let (request, response) = (request, context.observed.urlResponse)
             DelegateCall.$request.withValue(request) { delegate.updateUIBegin(response: response) }
@@ -175,13 +175,13 @@ extension SessionTask {
         } else {
             body()
         }
-        let end = self.context.clock.now
-        self.context.mark(.updateUIEnd, at: end)
+        let end = self.clock.now
+        self.mark(.updateUIEnd, at: end)
     }
 
     /// Reports the first failure of a typed step to the timeline and the delegate.
     private func reportStep(_ error: (any Error)?, _ context: Context) {
-        guard let error, shared.withLock({ $0.reportsStep() }) else { return }
+        guard let error, call.withLock({ $0.reportsStep() }) else { return }
         context.observed.report(error)
     }
 
@@ -190,7 +190,7 @@ extension SessionTask {
     }
 
     private func recordHandler(_ handler: Handler, from start: UInt64) {
-        context.record(.handler, handler.name, from: start)
+        record(.handler, handler.name, from: start)
     }
 
     private func run(_ handler: Handler, _ track: Track, _ context: inout Context) -> Track {
@@ -230,12 +230,12 @@ extension SessionTask {
     /// Returns the body as JSON, which is parsed once, for the first handler that uses it.
     private func json(_ context: inout Context) throws -> Any {
         if let json = context.json { return json.value }
-        let start = self.context.clock.now
+        let start = self.clock.now
         defer {
-            let end = self.context.clock.now
-            self.context.mark(.responseJSONStart, at: start)
-            self.context.mark(.responseJSONEnd, at: end)
-            shared.withLock { [json = context.json] in $0.chain.json = json }
+            let end = self.clock.now
+            self.mark(.responseJSONStart, at: start)
+            self.mark(.responseJSONEnd, at: end)
+            call.withLock { [json = context.json] in $0.chain.json = json }
         }
         guard let data = context.observed.data, !data.isEmpty else {
             throw WebServiceError(

@@ -130,8 +130,8 @@ extension SessionTask {
     /// result, or if the session does not report progress, as is the case for a plain `URLSession`.
     @discardableResult
     public func onProgress(_ handler: @escaping @Sendable (_ progress: TransferProgress) -> Void) -> Self {
-        guard result == nil, let relay = context.addProgressHandler(handler) else { return self }
-        if !shared.withLock({ $0.attach(relay) }) { relay.end() }
+        guard result == nil, let relay = addProgressHandler(handler) else { return self }
+        if !call.withLock({ $0.attach(relay) }) { relay.end() }
         return self
     }
 }
@@ -159,3 +159,11 @@ extension SessionTask {
 
 /// The name of ``SessionTask`` for the return types of API clients.
 public typealias ServiceTask = SessionTask
+
+// Members that users of other frameworks look for, each with a message that names the replacement.
+
+extension SessionTask {
+    /// Unavailable: a typed task has this method.
+    @available(*, unavailable, message: "create a typed task first, as in data().validate(statuses:)")
+    public func validate(statuses: some Sequence<Int>) -> Self { self }
+}

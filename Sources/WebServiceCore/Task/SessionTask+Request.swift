@@ -20,10 +20,10 @@ extension SessionTask {
     /// another thread has changed the request in the meantime.
     @discardableResult
     public func configure(_ change: (inout Request) -> Void) -> Self {
-        while let (request, revision) = shared.withLock({ $0.unsent }) {
+        while let (request, revision) = call.withLock({ $0.unsent }) {
             var changed = request
             change(&changed)
-            if shared.withLock({ $0.replaceRequest(changed, ifRevision: revision) }) { break }
+            if call.withLock({ $0.replaceRequest(changed, ifRevision: revision) }) { break }
         }
         return self
     }
@@ -191,7 +191,7 @@ extension SessionTask {
     @discardableResult
     func setting(_ change: (inout Request) -> Void) -> Self {
         // A replaced value may have a custom deinitializer, so it is released outside the lock.
-        let replaced = shared.withLock { state in
+        let replaced = call.withLock { state in
             defer { state.configure(change) }
             return state.unsent?.request
         }

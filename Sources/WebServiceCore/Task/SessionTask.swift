@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 #if canImport(FoundationNetworking)
 public import FoundationNetworking
@@ -21,11 +22,22 @@ public import FoundationNetworking
 ///
 /// All members may be used from any thread. `Documentation/Concurrency.md` lists where code runs.
 public final class SessionTask: Sendable {
-    let context: ExchangeContext
-    let shared: Mutex<TaskState>
-
-    var service: ServiceCore { context.service }
-
+    /// The core of the service.
+    ///
+    /// Only the task of a typed request also retains the `WebService` (`TaskOwner`).
+    let service: ServiceCore
+    /// The state of the task. While its lock is held, only those of ``EventQueue``, ``BodyTail``,
+    /// ``ResponseReceiver`` and ``ProgressRelay`` are taken.
+    let call: Mutex<Call>
+    /// Returns the session to use in place of that of the service; `nil` for that of the service.
+    let substitution: SessionSubstitution?
+    /// The task in whose exchange this one is a concurrent request; `nil` if there is none.
+    private let main: SessionTask?
+    /// See ``tail``. Set before `resume()`, and read without the lock.
+    private let bodyTail = AtomicLazyReference<BodyTail>()
+    /// A Boolean value that indicates whether requests are held back. Read without the lock,
+    /// because most tasks are never suspended.
+    let holdsBack = Atomic(false)
     /// The type of a typed request.
     let type: (any Sendable.Type)?
     /// A Boolean value that indicates whether the service lists the task as in flight. `false` for
@@ -38,19 +50,22 @@ public final class SessionTask: Sendable {
     ///   - type: The type of a typed request.
     ///   - substitution: Returns the session to use in place of that of the service. Defaults to
     ///     `nil`.
+    ///   - main: The task in whose exchange this one is a concurrent request. Defaults to `nil`.
     ///   - isListed: Whether the service lists the task as in flight.
     ///   - hasDeadline: Whether the task ends at the deadline of its request.
     ///   - source: Provides the result. Defaults to `nil`: the task sends its request.
     init(
         _ service: ServiceCore, _ request: consuming Request, type: (any Sendable.Type)? = nil,
-        over substitution: SessionSubstitution? = nil, isListed: Bool = true, hasDeadline: Bool = true,
-        source: TaskState.Source? = nil
+        over substitution: SessionSubstitution? = nil, in main: SessionTask? = nil, isListed: Bool = true,
+        hasDeadline: Bool = true, source: Call.Source? = nil
     ) {
+        self.service = service
         self.type = type
+        self.substitution = substitution
+        self.main = main
         self.isListed = isListed
         self.hasDeadline = hasDeadline
-        context = ExchangeContext(service, over: substitution)
-        shared = Mutex(TaskState(request: request, source: source))
+        call = Mutex(Call(request: request, source: source))
     }
 
     /// Creates a task that has no request to change, such as that of a typed request.
@@ -58,7 +73,7 @@ public final class SessionTask: Sendable {
     /// - Parameters:
     ///   - type: The type of a typed request.
     ///   - isListed: Whether the service lists the task as in flight.
-    ///   - source: Provides the result; see ``TaskState/Source``.
+    ///   - source: Provides the result; see ``Call/Source``.
     convenience init(
         _ service: ServiceCore, type: (any Sendable.Type)?, isListed: Bool = true,
         source: @escaping @Sendable (SessionTask) -> Void
@@ -72,19 +87,73 @@ public final class SessionTask: Sendable {
         }
     }
 
+    /// The clock of the task.
+    package var clock: TaskClock { service.clock }
+
+    /// The part of the task that a streamed body retains; `nil` if the body is not streamed.
+    var tail: BodyTail? { bodyTail.load() }
+
+    /// A Boolean value that indicates whether the body of the response is streamed.
+    var isStreamed: Bool { tail != nil }
+
+    /// Streams the body of the response; see ``ResponseReceiver/Options``. Has no effect after
+    /// `resume()`.
+    func streamBody(bufferSize: Int, batchSize: Int = 1) {
+        let tail = BodyTail(self)
+        call.withLock { call in
+            guard call.unsent != nil else { return }
+            let tail = bodyTail.storeIfNil(tail)
+            (call.options.bufferSize, call.options.batchSize) = (max(1, bufferSize), batchSize)
+            call.options.tail = tail
+        }
+    }
+
+    /// The task of the program, to whose exchange the values of interceptors and the deadline
+    /// belong.
+    var root: SessionTask { main ?? self }
+
     /// The state of the task.
     ///
     /// `.suspended` before the task is resumed, while it waits in a `TaskQueue`, and between
     /// ``suspend()`` and ``resume()``; `.canceling` from ``cancel()`` until the handlers have run;
     /// `.completed` after that, and after any other result.
-    public var state: DataTaskState { shared.withLock { $0.dataTaskState } }
+    public var state: DataTaskState { call.withLock { $0.dataTaskState } }
 
     /// The metrics collected so far.
-    public var metrics: ServiceTaskMetrics { context.record.metrics }
+    public var metrics: ServiceTaskMetrics { record.metrics }
+
+    /// The events recorded so far. Handlers are included only if ``recordHandlers()`` was called.
+    public var timeline: Timeline { record.timeline }
+
+    /// The record of the exchange.
+    package var record: ExchangeLog.Record { call.withLock { $0.record } }
 
     /// The request with the changes of all setters.
     public var request: Request {
-        shared.withLock { $0.unsent?.request } ?? context.record.request ?? Request(url: "")
+        call.withLock { $0.unsent?.request ?? $0.record.request } ?? Request(url: "")
+    }
+
+    /// A snapshot of a task at one instant. The values are consistent with each other.
+    public struct Status: Sendable {
+        /// The state; see ``SessionTask/state``.
+        public let state: DataTaskState
+        /// The metrics so far.
+        public let metrics: ServiceTaskMetrics
+        /// The progress that was reported last; `nil` before the first report, and if no handler
+        /// observes the progress.
+        public let progress: TransferProgress?
+        /// The request with the changes of all setters.
+        public let request: Request
+    }
+
+    /// The state, the metrics, the progress and the request at one instant.
+    public var status: Status {
+        call.withLock { call in
+            let request = call.unsent?.request ?? call.record.request ?? Request(url: "")
+            return Status(
+                state: call.dataTaskState, metrics: call.record.metrics, progress: call.progress.relay?.latest,
+                request: request)
+        }
     }
 
     /// Sends the request at the first call.
@@ -106,8 +175,8 @@ public final class SessionTask: Sendable {
         await withTaskCancellationHandler {
             if let start = resumed(isAwaited: true), await startInPlace(start) { return }
             await result()
-            if shared.withLock({ $0.claimHandlers() }), await runHandlers(isAwaiting: true) { return }
-            if shared.withLock({ $0.chain.isDrained }) { return }
+            if call.withLock({ $0.claimHandlers() }), await runHandlers(isAwaiting: true) { return }
+            if call.withLock({ $0.chain.isDrained }) { return }
             await withCheckedContinuation { _ = add(.wake($0)) }
         } onCancel: {
             cancel()
@@ -119,24 +188,25 @@ public final class SessionTask: Sendable {
     /// - Returns: The result, or the error with which the delegate has rejected it.
     func outcome() async -> Result<Response, any Error> {
         await finished()
-        return shared.withLock { $0.outcome }
+        return call.withLock { $0.outcome }
     }
 
     /// Waits until there is a result if the caller can run the handlers, that is, if they contain
     /// no custom closure and no other caller waits. Otherwise returns immediately.
     private func result() async {
         await withCheckedContinuation { continuation in
-            if !shared.withLock({ $0.wait(continuation) }) { continuation.resume() }
+            if !call.withLock({ $0.wait(continuation) }) { continuation.resume() }
         }
     }
 
     /// Ends a suspension and runs the handlers if there is a result.
     ///
     /// - Returns: The work that the caller must start; `nil` after the first call.
-    private func resumed(isAwaited: Bool = false) -> TaskState.Start? {
-        let (action, held) = shared.withLock { state in
-            let held = state.isSuspended ? context.grantPermission() : []
-            return (state.resume(isAwaited: isAwaited), held)
+    private func resumed(isAwaited: Bool = false) -> Call.Start? {
+        let now = clock.instant
+        let (action, held) = call.withLock { call in
+            let held = call.isSuspended ? grantPermission(&call) : []
+            return (call.resume(isAwaited: isAwaited, at: now), held)
         }
         for turn in held { turn.set(true) }
         switch consume action {
@@ -157,9 +227,9 @@ public final class SessionTask: Sendable {
     /// are suspended.
     @discardableResult
     public func suspend() -> Self {
-        shared.withLock { state in
-            state.suspend()
-            context.holdRequests()
+        call.withLock { call in
+            call.suspend()
+            holdRequests(&call)
         }
         return self
     }
@@ -170,12 +240,13 @@ public final class SessionTask: Sendable {
     /// it, and a late response is ignored. If there is a result, asynchronous steps of typed tasks,
     /// such as `mapAsync`, are cancelled, and a streamed body ends with `URLError.cancelled`.
     public func cancel() {
-        if let action = shared.withLock({ $0.cancel() }) {
+        let now = clock.now
+        if let action = call.withLock({ $0.cancel(at: now) }) {
             end(action, .failure(URLError(.cancelled)))
             if action.runsHandlers { scheduleHandlers() }
         } else {
-            shared.withLock { $0.cancelSteps() }?.cancel()
-            context.stream?.cancel()
+            call.withLock { $0.cancelSteps() }?.cancel()
+            tail?.cancel()
         }
     }
 
@@ -190,28 +261,27 @@ public final class SessionTask: Sendable {
     /// Off by default, because it has a cost.
     @discardableResult
     public func recordHandlers() -> Self {
-        shared.withLock { $0.recordsHandlers = true }
+        call.withLock { $0.recordsHandlers = true }
         return self
     }
 }
 
 extension SessionTask: InFlightWork {
-    var workID: ObjectIdentifier { context.workID }
+    /// Unchanged while the streamed body is listed in place of the task.
+    var workID: ObjectIdentifier { tail?.workID ?? ObjectIdentifier(self) }
 
     var snapshot: InFlightExchange? {
-        let (unsent, state, isDownload, hasSource) = shared.withLock {
-            ($0.unsent?.request, $0.dataTaskState, $0.isDownload, $0.hasSource)
+        let (request, state, isDownload, hasSource) = call.withLock {
+            ($0.unsent?.request ?? $0.record.request, $0.dataTaskState, $0.isDownload, $0.hasSource)
         }
-        let request = unsent ?? context.record.request
         let kind: InFlightExchange.Kind =
             if isDownload { request?.isUpload == true ? .upload : .download } else if hasSource, type != nil {
                 .typedRequest
-            } else if context.isStreamed {
+            } else if isStreamed {
                 .stream
             } else {
                 request?.isUpload == true ? .upload : .request
             }
-        return InFlightExchange(
-            self, kind, request, type: type, state: state, progress: context.latestProgress)
+        return InFlightExchange(self, kind, request, type: type, state: state, progress: latestProgress)
     }
 }

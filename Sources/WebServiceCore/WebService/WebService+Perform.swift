@@ -70,9 +70,9 @@ extension ServiceCore {
     ///
     /// - Returns: The identifier of the request.
     func observe(_ task: SessionTask, _ type: any ServiceRequest.Type) -> UInt64 {
-        let (setup, id) = (setup, ExchangeContext.makeID())
+        let (setup, id) = (setup, EventQueue.makeID())
         task.observe(setup.delegateReference)
-        task.context.observe(by: setup.observers, nil, type: type, id: id)
+        task.observe(by: setup.observers, nil, type: type, id: id)
         return id
     }
 
@@ -97,7 +97,7 @@ extension ServiceCore {
             return
         }
         let place = typed.place(of: request)
-        let recorder = FlightRecorder(task.context)
+        let recorder = FlightRecorder(task)
         let context = EndpointContext(id: id, core: self, flight: recorder, configure: configure)
         let flight = RequestRegistry.Flight(
             id: context.id, request, key: key, account: typed.storageAccount, storageKey: place?.key
@@ -113,10 +113,10 @@ extension ServiceCore {
         switch registry.enter(flight, duplicates, RequestRegistry.Waiter(task: task, deliver: deliver)) {
         case .starts(let last):
             task.attach(RequestRegistry.Ticket(registry: registry, flight: flight.id, waiter: flight.id))
-            if let last { task.context.record(.queued, related: last) }
+            if let last { task.record(.queued, related: last) }
             registry.start(flight)
         case .waits(let id):
-            task.context.record(.joined, related: id)
+            task.record(.joined, related: id)
             task.attach(RequestRegistry.Ticket(registry: registry, flight: id, waiter: flight.id))
         case .duplicate:
             let name = shared?.summary ?? "\(type(of: request))"

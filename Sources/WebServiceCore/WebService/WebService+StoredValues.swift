@@ -11,8 +11,8 @@ extension ServiceCore {
         of request: Request, maximumAge: Duration?, _ dependency: StorageReadDependency, task: SessionTask,
         outcome: TypedResult<SourcedValue<Request.Output>>
     ) {
-        let id = ExchangeContext.makeID()
-        task.context.observe(by: setup.observers, nil, type: Request.self, id: id)
+        let id = EventQueue.makeID()
+        task.observe(by: setup.observers, nil, type: Request.self, id: id)
         guard dependency.isOver?() != true else {
             task.complete(.failure(URLError(.cancelled)))
             return
@@ -22,7 +22,7 @@ extension ServiceCore {
         let typed = settings.typed
         let work = HandlerPool.startImmediately(on: clock.work) {
             do {
-                let (value, data) = try await self.read(request, maximumAge: maximumAge, typed, task.context)
+                let (value, data) = try await self.read(request, maximumAge: maximumAge, typed, task)
                 outcome.set(.success(value))
                 task.complete(.success(Response(body: data, source: .storage, attempts: 0, age: value.age)))
             } catch {
@@ -35,16 +35,16 @@ extension ServiceCore {
 
     /// Returns the stored value, and records the read for the exchange.
     func read<Request: StorableRequest>(
-        _ request: Request, maximumAge: Duration?, _ typed: TypedConfiguration, _ context: ExchangeContext
+        _ request: Request, maximumAge: Duration?, _ typed: TypedConfiguration, _ task: SessionTask
     ) async throws -> (SourcedValue<Request.Output>, Data?) {
         let start = clock.now
         do {
             let found = try await storedValue(request, maximumAge, typed)
             let age = found.0.age.map { ", \(Int64($0.inSeconds)) s old" } ?? ""
-            context.record(.storage, "read\(age)", from: start)
+            task.record(.storage, "read\(age)", from: start)
             return found
         } catch {
-            context.record(.storage, "not read: \(ExchangeLog.reason(error))", from: start)
+            task.record(.storage, "not read: \(ExchangeLog.reason(error))", from: start)
             throw error
         }
     }
@@ -142,22 +142,22 @@ extension ServiceCore {
     ///
     /// - Parameters:
     ///   - date: The date when the response was received.
-    ///   - flight: The exchanges of the request. The first context records the result.
+    ///   - flight: The exchanges of the request. The task that started it records the result.
     func store(
         _ output: any Sendable, _ rawData: (any RawDataSource)?, of request: any ServiceRequest,
         in place: StoragePlace, date: Date, _ typed: TypedConfiguration, recordingIn flight: FlightRecorder
     ) async {
-        let context = flight.starter
+        let task = flight.starter
         let start = clock.now
         do {
             guard let content = try Self.content(output, rawData, of: request) else { return }
             var entry = StorageEntry(content, date: date)
             entry.groups = flight.exchange?.groups
             try await place.storage.store(entry, for: place.key)
-            context.record(.storage, "stored", from: start)
+            task.record(.storage, "stored", from: start)
         } catch {
             typed.report(error, of: .store, key: place.key, in: place.storage)
-            context.record(.storage, "not stored: \(ExchangeLog.reason(error))", from: start)
+            task.record(.storage, "not stored: \(ExchangeLog.reason(error))", from: start)
         }
     }
 

@@ -16,7 +16,7 @@ extension WebService {
         _ request: Request, over session: @escaping @Sendable (any Session) -> any StreamingSession
     ) -> TypedTask<StreamedResponse> {
         let task = SessionTask(core, request, over: session)
-        task.context.streamBody(bufferSize: 1)
+        task.streamBody(bufferSize: 1)
         task.configure {
             $0.options.isStreamed = true
             $0.options[UpgradeTag.self] = true
@@ -34,13 +34,13 @@ extension StreamedResponse {
     /// A closure that notifies the observers of messages; `nil` without observers. It does not
     /// retain the body.
     package var messageReporter: (@Sendable (WebSocketMessage, _ isReceived: Bool) -> Void)? {
-        guard let context = body.context, context.isObserved else { return nil }
-        return { context.report($0, isReceived: $1) }
+        guard let events = body.tail?.events else { return nil }
+        return { events.report($0, isReceived: $1) }
     }
 
     /// Adds an event to the timeline, which the observers also receive.
     package func record(_ kind: Timeline.Kind, _ detail: String, closure: WebSocketClosure?) {
-        body.context?.record(kind, detail, error: closure)
+        body.tail?.record(kind, detail, error: closure)
     }
 }
 

@@ -2,11 +2,18 @@ import CCurl
 import WebServiceCore
 
 /// Requests that the thread of a caller sends while the loop's thread waits for events.
+///
+/// The conditions, in the order in which they are checked:
+/// - the session: `supportsCallers`, set once;
+/// - the loop, before it waits: ``mayServeCallers``, which it stores in `CurlTurn.isOpenToCallers`;
+/// - the request: `fitsOneSend` (`CurlLoop.submit`);
+/// - the turn, which the caller takes without waiting (`CurlTurn.send`);
+/// - an idle connection to the host (``send(_:to:)``).
 extension CurlEngine {
     /// A Boolean value that indicates whether a caller may send the next request: nothing is in
     /// flight, the last exchanges did not overlap, and there are open connections.
     var mayServeCallers: Bool {
-        canServeCallers && busy.isEmpty && !exchangesOverlap && connections.count > 0 && closingInstant == nil
+        supportsCallers && busy.isEmpty && !exchangesOverlap && connections.count > 0 && closingInstant == nil
             && admission.isEmpty
     }
 

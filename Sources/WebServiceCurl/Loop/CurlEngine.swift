@@ -59,7 +59,7 @@ final class CurlEngine {
     ///
     /// With versions of libcurl that let the TLS library send, a closed connection could send
     /// SIGPIPE to a thread of the program. Other versions could call the receiver on that thread.
-    let canServeCallers: Bool
+    let supportsCallers: Bool
     /// The connection for the request that a caller's thread sends; `nil` on the loop's thread.
     var callersConnection: Connections.Connection?
     /// A Boolean value that indicates whether the last exchange began while another was in flight.
@@ -119,7 +119,7 @@ final class CurlEngine {
         self.rules = rules
         self.clock = clock
         now = clock.now
-        canServeCallers =
+        supportsCallers =
             Poller.updatesWaits && ccurl_only_sends_when_paused() != 0 && !clock.isInjected
             && configuration.unixSocketPath == nil && configuration.maximumBytesPerSecondReceived == nil
             && configuration.maximumBytesPerSecondSent == nil

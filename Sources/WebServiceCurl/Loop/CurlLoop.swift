@@ -129,11 +129,12 @@ final class CurlLoop: Sendable {
     ///
     /// On the threads of loops, requests are always added to the inbox.
     ///
-    /// - Parameter isSmall: Whether the request is sent at once over an open connection.
+    /// - Parameter fitsOneSend: Whether one call can send the whole request, and the response is not
+    ///   streamed.
     /// - Throws: `WebServiceError.Code.sessionClosed`.
-    func submit(_ transfer: CurlTransfer, _ request: EncodedRequest, isSmall: Bool = false) throws {
+    func submit(_ transfer: CurlTransfer, _ request: EncodedRequest, fitsOneSend: Bool = false) throws {
         let host = request.host
-        if isSmall, turn.isOpenToCallers, isInProcess, !Self.current.isSet,
+        if fitsOneSend, turn.isOpenToCallers, isInProcess, !Self.current.isSet,
             let needsWaking = turn.send(transfer, to: host)
         {
             if needsWaking, inbox.withLock({ $0.wake(self) }) { wakeUp.signal() }

@@ -57,8 +57,8 @@ final class CurlTransfer: StreamTask {
             let request = try content.request.get()
             let configuration = content.session.configuration
             guard configuration.hasRoutes else {
-                let isSmall = request.isSmall && !content.receiver.mayPause
-                return try loop.submit(self, request, isSmall: isSmall)
+                let fitsOneSend = request.fitsOneSend && !content.receiver.mayPause
+                return try loop.submit(self, request, fitsOneSend: fitsOneSend)
             }
             findRoute(of: request, configuration)
         } catch {
@@ -145,8 +145,8 @@ final class CurlTransfer: StreamTask {
 }
 
 extension EncodedRequest {
-    /// A Boolean value that indicates whether the request is sent at once over an open connection.
-    fileprivate var isSmall: Bool {
+    /// A Boolean value that indicates whether one call can send the whole request.
+    fileprivate var fitsOneSend: Bool {
         stream == nil && bodySource == nil && body?.count ?? 0 <= 8 << 10 && source.options.expectsContinue == nil
     }
 

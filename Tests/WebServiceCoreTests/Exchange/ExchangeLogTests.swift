@@ -10,13 +10,13 @@ import WebServiceMocking
 struct ExchangeLogTests {
     private let clock = ManualTimekeeper()
 
-    private func context(_ timekeeper: (any Timekeeper)? = nil) -> ExchangeContext {
-        WebService(baseURLString: "", passthroughDelegate: nil, timekeeper: timekeeper ?? clock).GET("/").context
+    private func task(_ timekeeper: (any Timekeeper)? = nil) -> SessionTask {
+        WebService(baseURLString: "", passthroughDelegate: nil, timekeeper: timekeeper ?? clock).GET("/")
     }
 
     @Test("An exchange sends at most 100 requests", .covers("H-17"))
     func requestLimit() throws {
-        let log = context()
+        let log = task()
         let request = try Request(url: "https://h/").encode()
         for _ in 0..<SessionTask.maximumAttempts { try log.willSend(request, source: .mock) }
         #expect { try log.willSend(request, source: .mock) } throws: {
@@ -29,8 +29,8 @@ struct ExchangeLogTests {
         "An interruption ends the attempt in flight and does not change an attempt that has ended",
         arguments: [false, true])
     func interruptedAttempt(isInFlight: Bool) throws {
-        let log = context()
-        log.begin()
+        let log = task()
+        log.begin(Request(url: "https://h/"))
         let request = try Request(url: "https://h/").encode()
         let receiver = try log.willSend(request, source: .mock)
         clock.advance(by: .seconds(1))
@@ -38,7 +38,7 @@ struct ExchangeLogTests {
         clock.advance(by: .seconds(1))
         if isInFlight { try log.willSend(request, source: .mock) }
         clock.advance(by: .seconds(1))
-        log.end(.failure(TestError()))
+        log.complete(.failure(TestError()))
         let attempts = log.record.timeline.events
         #expect(attempts.map(\.start) == (isInFlight ? [.zero, .seconds(2)] : [.zero]))
         #expect(attempts.map(\.duration) == (isInFlight ? [.seconds(1), .seconds(1)] : [.seconds(1)]))
@@ -47,8 +47,8 @@ struct ExchangeLogTests {
 
     @Test("Attempts and other events at the same instant keep their order")
     func simultaneousEvents() throws {
-        let log = context()
-        log.begin()
+        let log = task()
+        log.begin(Request(url: "https://h/"))
         let request = try Request(url: "https://h/").encode()
         for _ in 0..<2 {
             let receiver = try log.willSend(request, source: .mock)
@@ -62,21 +62,23 @@ struct ExchangeLogTests {
     func lateEvents() {
         let exchange = ObservedExchange(
             id: 1, parent: nil, request: nil, type: nil, isComposite: false, date: Date(timeIntervalSince1970: 0))
-        var queue = EventQueue(exchange, [], start: 10)
-        let events = ([10, 15, 12, 16, 3] as [UInt64]).map { instant in
-            _ = queue.add(.created, at: instant)
-            return queue.delivery.next()?.nanoseconds
+        struct Times: Observer {
+            let values = Collected<UInt64>()
+            func observe(_ event: ExchangeEvent) { values.add(event.nanoseconds) }
         }
-        #expect(events == [0, 5, 5, 6, 6])
+        let times = Times()
+        let events = EventQueue(exchange, [times], TaskClock(clock), start: 10)
+        for instant in [10, 15, 12, 16, 3] as [UInt64] where events.add(.created, at: instant) { events.deliver() }
+        #expect(times.values.values == [0, 5, 5, 6, 6])
     }
 
     @Test("A request that is about to be sent when the exchange ends is not reported to observers")
     func lateAttempt() throws {
-        let log = context()
+        let log = task()
         let recorder = EventRecorder()
-        log.begin()
+        log.begin(Request(url: "https://h/"))
         log.observe(by: [recorder], Request(url: "https://h/"))
-        log.end(.failure(TestError()))
+        log.complete(.failure(TestError()))
         let request = try Request(url: "https://h/").encode()
         #expect { try log.willSend(request, source: .mock) } throws: { ($0 as? URLError)?.code == .cancelled }
         #expect(recorder.lines().count == 2)
@@ -86,7 +88,7 @@ struct ExchangeLogTests {
     @Test("The dates of a task that was not resumed are those of the service's clock", .covers("M-333"))
     func datesWithoutResume() {
         let date = Date(timeIntervalSince1970: 1_000)
-        let log = context(TestTimekeeper(clock, date: { date }))
+        let log = task(TestTimekeeper(clock, date: { date }))
         log.mark(.updateUIStart, at: clock.instant)
         clock.advance(by: .seconds(2))
         log.mark(.updateUIEnd, at: clock.instant)
@@ -96,16 +98,16 @@ struct ExchangeLogTests {
 
     @Test("An exchange that ends without a request has no end of a response")
     func nothingSent() {
-        let log = context()
-        log.begin()
-        log.end(.failure(TestError()))
+        let log = task()
+        log.begin(Request(url: "https://h/"))
+        log.complete(.failure(TestError()))
         #expect(log.record.metrics.responseEnd == nil)
     }
 
     @Test("The account of an exchange is the first value that each owner provides")
     func account() {
         let (one, other) = (NSObject(), NSObject())
-        let log = context()
+        let log = task()
         #expect(log.account(ObjectIdentifier(one), .afterLogOuts(1)) == .afterLogOuts(1))
         #expect(log.account(ObjectIdentifier(one), .named(nil)) == .afterLogOuts(1))
         #expect(log.account(ObjectIdentifier(other), .named([3])) == .named([3]))
@@ -115,21 +117,21 @@ struct ExchangeLogTests {
 /// The permission to send of an exchange.
 @Suite("Permission to send", .permit)
 struct PermissionTests {
-    private let context = WebService.make().GET("/x").context
+    private let task = WebService.make().GET("/x")
     private let sent = Collected<Int>()
 
     private var heldCount: Int {
-        context.state.withLock { if case .held(let turns) = $0.permission { turns.count } else { 0 } }
+        task.call.withLock { if case .held(let turns) = $0.permission { turns.count } else { 0 } }
     }
 
     /// Starts requests that wait one after another.
     private func hold(_ numbers: ClosedRange<Int>) async -> [Task<Void, any Error>] {
-        context.holdRequests()
+        task.call.withLock { task.holdRequests(&$0) }
         var requests: [Task<Void, any Error>] = []
         for number in numbers {
             requests.append(
                 Task {
-                    try await context.permission()
+                    try await task.permission()
                     sent.add(number)
                 })
             await eventually { heldCount == requests.count }
@@ -139,26 +141,26 @@ struct PermissionTests {
 
     @Test("A suspended exchange holds its requests, and grants them in order")
     func held() async throws {
-        try await context.permission()
+        try await task.permission()
         let requests = await hold(1...3)
-        context.holdRequests()
-        #expect(context.holdsRequests == true)
+        task.call.withLock { task.holdRequests(&$0) }
+        #expect(task.holdsRequests == true)
         #expect(sent.values.isEmpty)
-        for (turn, request) in zip(context.grantPermission(), requests) {
+        for (turn, request) in zip(task.call.withLock { task.grantPermission(&$0) }, requests) {
             turn.set(true)
             try await request.value
         }
         #expect(sent.values == [1, 2, 3])
-        #expect(context.holdsRequests == false)
-        try await context.permission()
+        #expect(task.holdsRequests == false)
+        try await task.permission()
     }
 
     @Test("An exchange that has ended sends no request that was held")
     func ended() async throws {
         let requests = await hold(1...1)
-        context.end(.failure(TestError()))
+        task.complete(.failure(TestError()))
         await #expect { try await requests[0].value } throws: { ($0 as? URLError)?.code == .cancelled }
-        #expect(context.grantPermission().isEmpty)
+        #expect(task.call.withLock { task.grantPermission(&$0) }.isEmpty)
         #expect(sent.values.isEmpty)
     }
 }

@@ -159,7 +159,7 @@ struct InterceptorTests {
         service.interceptors = [
             .closure { _, next in
                 began.add(1)
-                try await next.context.service.clock.sleep(for: .seconds(3600))
+                try await next.task.service.clock.sleep(for: .seconds(3600))
                 throw TestError()
             }
         ]

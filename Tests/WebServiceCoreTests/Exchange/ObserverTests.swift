@@ -439,6 +439,22 @@ struct ObserverTests {
         #expect(await recorder.ended().count == 5)
     }
 
+    @Test("An observer may read a task in each of its members")
+    func membersOutsideLocks() async throws {
+        struct Reading: Observer {
+            let task: @Sendable () -> SessionTask?
+            var streamedBodyLimit: Int { task()?.state == .running ? 1 : 0 }
+            func observe(_ event: ExchangeEvent) { _ = task()?.timeline }
+        }
+        let service = WebService.make(HandSession(text: "x"))
+        let tasks = Collected<SessionTask>()
+        service.observers = [Reading { tasks.values.last }]
+        let task = service.GET("/x")
+        tasks.add(task)
+        #expect(try await task.data().value == Data("x".utf8))
+        service.observers = []
+    }
+
     @Test("Observers are deallocated outside locks, when the service and its tasks have released them")
     func release() async throws {
         struct Holding: Observer {

@@ -100,13 +100,11 @@ struct UnneededResponseTests {
 
     @Test("A redirect whose body is longer than 1 MiB ends its attempt at the head, or after 1 MiB", .covers("H-470"))
     func longRedirect() throws {
-        let service = WebService.make()
         let bytes = Array("HTTP/1.1 302 Found\r\nLocation: /y\r\n\r\n".utf8)
         let head = try #require(ResponseHead(bytes: bytes, url: "https://mock.test/x"))
         func receiver() -> ResponseReceiver {
             ResponseReceiver(
-                Request(url: "https://mock.test/x"), bodyLength: 0, source: .network,
-                context: ExchangeContext(service.core))
+                Request(url: "https://mock.test/x"), bodyLength: 0, source: .network)
         }
         #expect(throws: WebServiceError.self) {
             try receiver().didReceive(head, length: 2 << 20, decoder: nil)

@@ -64,15 +64,15 @@ struct WireTests {
         arguments: [true, false])
     func startedTooLate(isCancelled: Bool) async throws {
         let task = WebService.make().GET("/x")
-        let exchange = Exchange(setup: task.service.setup, context: task.context)
-        if !isCancelled { task.context.end(.failure(TestError())) }
+        let exchange = Exchange(setup: task.service.setup, task: task)
+        if !isCancelled { task.complete(.failure(TestError())) }
         let request = task.request
         let result = Task { () async -> Result<Response, any Error> in
             if isCancelled { withUnsafeCurrentTask { $0?.cancel() } }
             return await .catching { try await exchange.response(to: request) }
         }
         await #expect { try await result.value.get() } throws: { ($0 as? URLError)?.code == .cancelled }
-        #expect(task.context.record.attempts == 0)
+        #expect(task.record.attempts == 0)
     }
 
     @Test("A response that arrives after a cancellation is ignored, and its cookies are not stored")

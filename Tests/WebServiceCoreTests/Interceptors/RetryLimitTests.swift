@@ -43,14 +43,13 @@ struct RetryLimitTests {
 
     @Test("A download is not continued after a pause that ends after its deadline", .covers("H-450"))
     func continuation() {
-        let service = WebService.make()
-        let context = ExchangeContext(service.core)
-        context.begin()
+        let task = WebService.make().GET("/")
+        task.begin(.make())
         var request = Request.make()
         let policy = RetryPolicy(baseDelay: .seconds(2), random: { 1 })
         func pause() -> Duration? {
             policy.pauseToContinue(
-                request, after: URLError(.networkConnectionLost), attempt: 1, spent: .zero, in: context)
+                request, after: URLError(.networkConnectionLost), attempt: 1, spent: .zero, in: task)
         }
         #expect(pause() == .seconds(2))
         request.options.deadline = .seconds(1)

@@ -196,7 +196,7 @@ struct LifeCycleModelTests {
         private var isSettled: Bool {
             guard box.events.values.count == model.events.count else { return false }
             guard let task = task ?? watched else { return true }
-            guard (task.result != nil) == (model.outcome != nil), task.context.holdsRequests == model.isHeld else {
+            guard (task.result != nil) == (model.outcome != nil), task.holdsRequests == model.isHeld else {
                 return false
             }
             return model.isDropped || task.state == model.state
@@ -219,7 +219,7 @@ struct LifeCycleModelTests {
 
         private var divergence: String {
             let state =
-                (task ?? watched).map { "\($0.state.rawValue) \(($0.result != nil, $0.context.holdsRequests))" }
+                (task ?? watched).map { "\($0.state.rawValue) \(($0.result != nil, $0.holdsRequests))" }
                 ?? "deallocated"
             return """
                 after \(operations): \(box.events.values), \(state); \

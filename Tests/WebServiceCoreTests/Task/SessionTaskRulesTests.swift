@@ -313,7 +313,7 @@ struct SessionTaskRulesTests {
         service.configure { $0.session = session }
         let task = SessionTask(service, Request(.GET, url: "https://h/x")).response { _, _ in values.add(1) }.resume()
         #expect(await values.wait() == [1])
-        #expect((5...8).contains(task.shared.lockCount))
+        #expect((5...8).contains(task.call.lockCount))
     }
     #endif
 }

@@ -28,6 +28,13 @@ struct SessionTaskStatusTests {
         #expect(typed.timeline.events.map(\.kind) == [.attempt])
     }
 
+    @Test("A task that was cancelled before it was resumed keeps its request")
+    func cancelledRequest() {
+        let task = WebService.make().GET("/x").setHeaderValue("1", forName: "X-A")
+        task.cancel()
+        #expect(task.request.headers["X-A"] == "1")
+    }
+
     @Test("A response decodes its body, and an empty or unexpected body is an error that names the reason")
     func decoding() throws {
         let url = try #require(URL(string: "https://h/"))

@@ -129,7 +129,7 @@ struct SuspendTests {
         func run(until place: Place) async throws {
             task.resume()
             await eventually {
-                task.context.holdsRequests || task.result != nil || sent.values.count > place.sentBefore
+                task.holdsRequests || task.result != nil || sent.values.count > place.sentBefore
             }
         }
     }
@@ -232,7 +232,7 @@ struct SuspendTests {
                     return try await next(request)
                 })
             task.resume()
-            await eventually { task.context.holdsRequests || !session.exchanges.values.isEmpty }
+            await eventually { task.holdsRequests || !session.exchanges.values.isEmpty }
             task.cancel()
         }
         #expect(await freed.wait() == ["freed"])

@@ -37,6 +37,39 @@ struct StreamingSessionTests {
         #expect(try await iterator.next() == nil)
     }
 
+    @Test("stream() has no effect on the list of exchanges after the task was resumed")
+    func lateStream() async throws {
+        let service = WebService.make(session)
+        let task = service.GET("/x").resume()
+        let stream = task.stream()
+        let exchange = await session.exchanges.wait()[0]
+        try exchange.receive(status: 200)
+        exchange.complete()
+        _ = try await stream.value
+        #expect(service.exchanges.isEmpty)
+    }
+
+    @Test("A session that completes a stream twice ends it once")
+    func completesTwice() async throws {
+        let task = WebService.make(session).GET("/x")
+        async let response = task.stream().value
+        let exchange = await session.exchanges.wait()[0]
+        try exchange.receive(status: 200)
+        _ = try await response
+        for _ in 0..<2 { exchange.complete() }
+        #expect(task.timeline.events.filter { $0.kind == .body }.count == 1)
+    }
+
+    @Test("A session that completes a data task twice calls its completion once")
+    func completesDataTaskTwice() {
+        let results = Collected<Bool>()
+        let receiver = ResponseReceiver(Request(url: "https://h/"), source: .mock) { result, _ in
+            results.add((try? result.get()) == nil)  // whether there is an error
+        }
+        for _ in 0..<2 { receiver.didComplete(.failure(URLError(.timedOut)), metrics: nil) }
+        #expect(results.values == [true])
+    }
+
     /// A decoder that returns its input and rejects its end.
     private struct TruncatedDecoder: ContentDecoder {
         func decodeBytes(
@@ -161,7 +194,7 @@ struct StreamingSessionTests {
         let isOnQueue = Collected<Bool>()
         let session = HandStreamingSession { isOnQueue.add(DispatchQueue.getSpecific(key: key) ?? false) }
         let setup = Setup(Setup.Settings(session: session))
-        let exchange = Exchange(setup: setup, context: WebService.make().GET("/x").context)
+        let exchange = Exchange(setup: setup, task: WebService.make().GET("/x"))
         let work = Task { try await exchange.response(to: Request(url: "https://h/x")) }
         let first = await session.exchanges.wait()[0]
         queue.async {

@@ -44,7 +44,7 @@ struct DigestAuthentication: Interceptor {
     }
 
     func intercept(_ request: Request, next: Next) async throws -> Response {
-        let origins = origins.union([next.context.service.baseOrigin].compactMap(\.self))
+        let origins = origins.union([next.task.service.baseOrigin].compactMap(\.self))
         guard let origin = request.url.flatMap(Origin.init), origins.contains(origin),
             request.headers[.authorization] == nil
         else { return try await next(request) }

@@ -24,3 +24,54 @@ public struct SourcedValue<Value: Sendable>: Sendable {
         self.date = age == nil ? nil : date
     }
 }
+
+/// A value that is delivered once to each observer, before the result. No observer is called after
+/// the end, and the handlers of the result wait for the observers in progress.
+final class EarlyValue<Value: Sendable>: Prelude {
+    typealias Receiver = @Sendable (SourcedValue<Value>) async -> Void
+
+    private struct State {
+        var value: SourcedValue<Value>?
+        var observers = SerialDelivery<Receiver>()
+    }
+
+    private let state = Mutex(State())
+    private let isDelivered = Once<Bool>()
+    private let clock: TaskClock
+
+    init(_ clock: TaskClock) { self.clock = clock }
+
+    /// Adds an observer. An observer added after the end is never called, because a newer value is
+    /// available.
+    func add(_ observer: @escaping Receiver) {
+        deliver(
+            state.withLock { state in
+                state.observers.append(observer)
+                return state.value != nil && state.observers.begin() ? state.value : nil
+            })
+    }
+
+    /// Sets the value and notifies the observers.
+    func announce(_ value: SourcedValue<Value>) {
+        deliver(
+            state.withLock { state in
+                guard !state.observers.isOver, state.value == nil else { return nil }
+                state.value = value
+                return state.observers.begin() ? value : nil
+            })
+    }
+
+    func end() {
+        if state.withLock({ $0.observers.end() }) != nil { isDelivered.set(true) }
+    }
+
+    func delivered() async { _ = await isDelivered.value }
+
+    private func deliver(_ value: SourcedValue<Value>?) {
+        guard let value else { return }
+        Task(executorPreference: clock.executor) { [self] in
+            while let observer = state.withLock({ $0.observers.next() }) { await observer(value) }
+            if state.withLock({ $0.observers.isFinished }) { isDelivered.set(true) }
+        }
+    }
+}

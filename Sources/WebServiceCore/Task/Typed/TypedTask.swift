@@ -40,7 +40,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     private let outcome: TypedResult<Value>
     /// Retains the service of a typed request, which may be a temporary.
     ///
-    /// `nil` for other tasks, which use only the core of the service (``ExchangeContext``).
+    /// `nil` for other tasks, which use only the core of the service (``SessionTask``).
     private let owner: TaskOwner?
 
     /// - Parameters:
@@ -96,7 +96,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
         source: @escaping @Sendable (SessionTask) -> Void
     ) {
         let task = SessionTask(service, type: type, isListed: isListed, source: source)
-        if let early { _ = task.shared.withLock { $0.attach(early) } }  // the task has not been resumed
+        if let early { _ = task.call.withLock { $0.attach(early) } }  // the task has not been resumed
         self.init(
             task, TypedResult(.provided(provided), accepting: .any, owner: owner), owner: owner, early: early)
     }
@@ -288,7 +288,7 @@ struct StepInput: Sendable {
     var request: Request { task.request }
 
     /// Returns the error with the request of the exchange.
-    func locating(_ error: any Error) -> any Error { task.context.locating(error) }
+    func locating(_ error: any Error) -> any Error { task.locating(error) }
 
     /// Returns the error that the error mappers of the request and the service create for an
     /// unacceptable response.
@@ -313,4 +313,26 @@ final class TaskOwner: Sendable {
         let released = object.withLock { $0.take() }
         withExtendedLifetime(released) {}
     }
+}
+
+extension TypedTask {
+    /// Changes the request with a closure; see ``SessionTask/configure(_:)``.
+    @discardableResult
+    public func configure(_ change: (inout Request) -> Void) -> Self {
+        task.configure(change)
+        return self
+    }
+
+    /// The request with the changes of all setters, before the interceptors change it.
+    public var request: Request { task.request }
+
+    /// The events so far; see ``SessionTask/timeline``.
+    public var timeline: Timeline { task.timeline }
+
+    /// The metrics so far; see ``SessionTask/metrics``.
+    public var metrics: ServiceTaskMetrics { task.metrics }
+
+    /// The state, the metrics, the progress and the request at one instant; see
+    /// ``SessionTask/status``.
+    public var status: SessionTask.Status { task.status }
 }

@@ -33,8 +33,8 @@ public struct EndpointContext: Sendable {
         configure?(&request)
         let task = SessionTask(
             core, request, over: substitution(by: session), isListed: false, hasDeadline: hasDeadline)
-        task.context.setParent(id)
-        task.context.forwardProgress { [starter = flight.starter] in starter.report($0) }
+        task.setParent(id)
+        task.forwardProgress { [starter = flight.starter] in starter.report($0) }
         let result = await task.outcome()
         flight.record(FlightRecorder.Sent(request: request, result: result, record: task.record))
         return try result.get()
@@ -50,8 +50,8 @@ public struct EndpointContext: Sendable {
 
 /// Records the exchanges of a flight for the tasks that wait for it.
 final class FlightRecorder: Sendable {
-    /// The context of the task that started the flight.
-    let starter: ExchangeContext
+    /// The task that started the flight.
+    let starter: SessionTask
     private let last = Mutex<Sent?>(nil)
 
     /// An exchange that has ended.
@@ -69,9 +69,9 @@ final class FlightRecorder: Sendable {
         }
     }
 
-    /// - Parameter starter: The context of the task that started the flight. Its handlers receive
+    /// - Parameter starter: The task that started the flight. Its handlers receive
     ///   the progress of the exchanges.
-    init(_ starter: ExchangeContext) {
+    init(_ starter: SessionTask) {
         self.starter = starter
     }
 

@@ -52,7 +52,7 @@ extension WebService {
         return TypedTask(core, providing: outcome, type: Request.self, owner: TaskOwner(self), early: early) { task in
             let typed = core.settings.typed
             let id = core.observe(task, Request.self)
-            if let early { core.readAhead(request, maximumAge: maximumAge, typed, early: early, task.context) }
+            if let early { core.readAhead(request, maximumAge: maximumAge, typed, early: early, task) }
             core.begin(
                 request, id: id, typed, key: key.map(RequestKey.init), duplicates: duplicates,
                 configure: configure, task: task
@@ -60,7 +60,7 @@ extension WebService {
                 guard fetchPolicy == .serverElseCache, ServiceResponse(delivery.result).error != nil else {
                     return outcome.take(delivery, task, isJoined: delivery.id != id)
                 }
-                let id = ExchangeContext.makeID()
+                let id = EventQueue.makeID()
                 core.registry.beginRead(id, task)
                 let work = Task(executorPreference: core.clock.executor) {
                     await core.readInstead(
@@ -78,12 +78,12 @@ extension ServiceCore {
     /// Reads the storage while the request is in flight. Has no effect if nothing is stored.
     fileprivate func readAhead<Request: StorableRequest>(
         _ request: Request, maximumAge: Duration?, _ typed: TypedConfiguration,
-        early: EarlyValue<Request.Output>, _ context: ExchangeContext
+        early: EarlyValue<Request.Output>, _ task: SessionTask
     ) {
         Task(executorPreference: clock.executor) { [self] in
             // An error has already been reported.
             guard
-                let (stored, _) = try? await read(request, maximumAge: maximumAge, typed, context)  // see above
+                let (stored, _) = try? await read(request, maximumAge: maximumAge, typed, task)  // see above
             else { return }
             early.announce(stored)
         }
@@ -97,13 +97,13 @@ extension ServiceCore {
     ) async {
         // The server error remains.
         guard
-            let (stored, data) = try? await read(request, maximumAge: maximumAge, typed, task.context)  // see above
+            let (stored, data) = try? await read(request, maximumAge: maximumAge, typed, task)  // see above
         else {
             _ = outcome.take(delivery, task, isJoined: false)
             return
         }
         outcome.set(.success(stored.value))
-        if let exchange = delivery.exchange { task.context.takeOver(exchange.record) }
+        if let exchange = delivery.exchange { task.takeOver(exchange.record) }
         task.complete(.success(Response(body: data, source: .storage, attempts: 0, age: stored.age)))
     }
 }
@@ -147,7 +147,7 @@ extension TypedTask {
                     continuation.yield(
                         SourcedValue(
                             value, source: response?.source ?? .endpoint, age: age,
-                            date: age.map { task.context.clock.date.addingTimeInterval(-$0.inSeconds) }))
+                            date: age.map { task.clock.date.addingTimeInterval(-$0.inSeconds) }))
                     continuation.finish()
                 }
             }

@@ -32,9 +32,9 @@ extension SessionTask {
     ///   - key: Identifies the request in place of its content. Defaults to `nil`.
     @discardableResult
     public func setDuplicates(_ mode: DuplicateMode, key: (any Hashable & Sendable)? = nil) -> Self {
-        let (core, substitution) = (service, context.substitution)
+        let (core, substitution) = (service, substitution)
         let key = key.map(RequestKey.init)
-        let replaced = shared.withLock { state in
+        let replaced = call.withLock { state in
             state.isDownload || state.hasSource && state.unsent?.request.url == nil  // no request of its own
                 ? nil
                 : state.setSource { task, start in
@@ -52,13 +52,12 @@ extension ServiceCore {
         _ request: Request, over substitution: SessionSubstitution?, key: RequestKey?, duplicates: DuplicateMode,
         task: SessionTask
     ) {
-        task.context.begin(.unencoded(request))
-        let (setup, id) = (setup, ExchangeContext.makeID())
+        let (setup, id) = (setup, EventQueue.makeID())
         task.observe(setup.delegateReference)
-        task.context.observe(by: setup.observers, request, id: id)
+        task.observe(by: setup.observers, request, id: id)
         let shared: SharedRequest
         do {
-            guard !task.context.isStreamed else {
+            guard !task.isStreamed else {
                 throw WebServiceError(
                     .encoding, "a stream cannot share its response; do not call setDuplicates(_:) on its task")
             }

@@ -11,7 +11,7 @@ extension TypedResult {
                             .unexpectedOutput,
                             "the shared value is not of type \(Value.self); give the two requests different keys"))
             })
-        if let exchange = delivery.exchange { task.context.takeOver(exchange.record) }
+        if let exchange = delivery.exchange { task.takeOver(exchange.record) }
         return task.complete(
             delivery.response.map { response in
                 var response = response

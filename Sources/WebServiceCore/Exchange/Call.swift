@@ -4,14 +4,16 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The life cycle of a ``SessionTask`` as a value: events in, actions out. No I/O, no lock, no
-/// calls to other code.
+/// The state of a ``SessionTask`` as a value: its life cycle, its handlers, and the record of its
+/// exchange. Events in, actions out: no I/O and no calls to code of the program.
 ///
 /// ```
 /// created ──resume──▶ running ──complete──▶ complete
 ///    └──────────────────── cancel ─────────────▲
 /// ```
-struct TaskState: Sendable {
+/// The record, the permission to send and the settings of the body are changed by
+/// `SessionTask+Recording.swift` and `SessionTask+Exchange.swift`.
+struct Call: Sendable {
     private enum Phase: Sendable {
         case created(Request, revision: Int)
         case running
@@ -44,6 +46,34 @@ struct TaskState: Sendable {
     var chain = HandlerChain()
     private var delegateReference: DelegateReference?
     private var steps = Steps()
+
+    // MARK: The exchange
+
+    var record = ExchangeLog.Record()
+    /// The events for the observers; `nil` without observers.
+    var events: EventQueue?
+    var permission = Permission.granted
+    /// The receivers whose replies the exchange waits for; usually one.
+    var receivers = ShortList<ResponseReceiver>()
+    /// The settings of the receivers.
+    var options = ResponseReceiver.Options()
+    var progress = ProgressReceivers()
+    /// The identifier of the exchange on whose behalf this one is sent.
+    var parent: UInt64?
+    /// The values of interceptors for this exchange, by the object that keeps them.
+    var values: [ObjectIdentifier: any Sendable] = [:]
+    var trace: TraceParent?
+    /// The instant of `resume()` on the system's clock; see ``SessionClosure``.
+    var systemStart: UInt64?
+
+    /// The permission to send requests.
+    enum Permission: Sendable {
+        case granted
+        /// The task is suspended. Contains the waiting requests, in order.
+        case held([Once<Bool>])
+        /// The exchange has ended.
+        case refused
+    }
 
     /// The steps of typed tasks.
     private struct Steps: Sendable {
@@ -153,23 +183,41 @@ struct TaskState: Sendable {
         case none
     }
 
-    /// - Parameter isAwaited: Whether the caller waits for the result (``wait(_:)``).
-    mutating func resume(isAwaited: Bool = false) -> ResumeAction {
+    /// - Parameters:
+    ///   - isAwaited: Whether the caller waits for the result (``wait(_:)``).
+    ///   - instant: The instant of the call.
+    mutating func resume(isAwaited: Bool = false, at instant: TaskClock.Instant) -> ResumeAction {
         isSuspended = false
         if case .created(let request, _) = phase {
             guard !isQueued else { return .none }
-            phase = .running
             if isAwaited, source != nil { awaiter = .coming }
-            return .start(Start(request: request, isConfigured: isConfigured, source: source))
+            return .start(start(request, at: instant))
         }
         return chain.claim() ? .runHandlers : .none
+    }
+
+    private mutating func start(_ request: Request, at instant: TaskClock.Instant) -> Start {
+        phase = .running
+        let start = Start(request: request, isConfigured: isConfigured, source: source)
+        begin(start.hasRequest ? request : nil, at: instant)
+        return start
+    }
+
+    /// Records `resume()`, unless it is already recorded.
+    ///
+    /// - Parameter request: The request of the task, unless something else provides the result.
+    mutating func begin(_ request: Request?, at instant: TaskClock.Instant) {
+        if let request { record.request = request }
+        guard record.metrics.origin == nil else { return }
+        systemStart = systemStart ?? instant.system
+        record.metrics.begin(at: instant.nanoseconds, instant.date)
     }
 
     mutating func suspend() {
         isSuspended = true
     }
 
-    /// Reserves the task for a queue, which resumes it with ``leaveQueue()``.
+    /// Reserves the task for a queue, which resumes it with ``leaveQueue(at:)``.
     ///
     /// - Returns: `false` if the task was already resumed or is already in a queue.
     mutating func enterQueue() -> Bool {
@@ -179,10 +227,10 @@ struct TaskState: Sendable {
     }
 
     /// Resumes the task at its turn. A suspended task remains suspended.
-    mutating func leaveQueue() -> Start? {
+    mutating func leaveQueue(at instant: TaskClock.Instant) -> Start? {
         guard isQueued, case .created(let request, _) = phase else { return nil }
-        (isQueued, phase) = (false, .running)
-        return Start(request: request, isConfigured: isConfigured, source: source)
+        isQueued = false
+        return start(request, at: instant)
     }
 
     // MARK: In flight
@@ -253,18 +301,31 @@ struct TaskState: Sendable {
         /// The work that was in progress, to be released outside the lock.
         var work: (any Cancellable)?
         var cancelsWork = false
-        /// A Boolean value that indicates whether a ``Source`` provided the result.
-        var hasSource = false
+        /// The events to deliver; `nil` if there are none, or another caller delivers them.
+        var events: EventQueue?
+        /// The receivers whose replies are no longer awaited.
+        var receivers = ShortList<ResponseReceiver>()
+        /// The requests that were held back, and are refused.
+        var held: [Once<Bool>] = []
     }
 
-    /// Completes the task. Only the first result counts.
+    /// Completes the task: an attempt that is still in flight ends with it, and no further request
+    /// is sent. Only the first result counts.
     ///
-    /// - Parameter isInterrupted: Whether to cancel the work in progress.
+    /// - Parameters:
+    ///   - instant: The instant of the end.
+    ///   - isInterrupted: Whether to cancel the work in progress.
     /// - Returns: `nil` if there already is a result.
     mutating func complete(
-        _ result: Result<Response, any Error>, isInterrupted: Bool = false, wasCancelled: Bool = false
+        _ result: Result<Response, any Error>, at instant: UInt64, isInterrupted: Bool = false,
+        wasCancelled: Bool = false
     ) -> CompleteAction? {
         guard !isComplete else { return nil }
+        let delivers = endRecord(result, at: instant)
+        defer { (receivers, permission) = (ShortList(), .refused) }
+        var held: [Once<Bool>] = []
+        if case .held(let requests) = permission { held = requests }
+        if case .created(let request, _) = phase, request.url != nil { record.request = request }
         phase = .complete(result, wasCancelled: wasCancelled)
         var failure: (any Error)?
         var awaited = inFlight.preludes
@@ -281,14 +342,45 @@ struct TaskState: Sendable {
         awaiter = nil
         return CompleteAction(
             awaiter: continuation, runsHandlers: !isSuspended && !awaiterRuns && chain.claim(), preludes: awaited,
-            alarm: inFlight.alarm, work: inFlight.work,
-            cancelsWork: isInterrupted, hasSource: source != nil)
+            alarm: inFlight.alarm, work: inFlight.work, cancelsWork: isInterrupted, events: delivers ? events : nil,
+            receivers: receivers, held: held)
     }
 
-    mutating func cancel() -> CompleteAction? {
+    /// Records the end of the exchange.
+    ///
+    /// - Returns: Whether the caller must deliver the events.
+    private mutating func endRecord(_ result: Result<Response, any Error>, at instant: UInt64) -> Bool {
+        var endsAttempt = false
+        if source == nil, record.sent != nil {
+            record.metrics.mark(.responseEnd, at: instant)
+            endsAttempt = endOpenAttempt(result, at: instant)
+        }
+        record.outcome = ExchangeLog.Outcome(result)
+        guard let events else { return false }
+        return events.end(ExchangeSummary(result, record), at: instant) || endsAttempt
+    }
+
+    mutating func cancel(at instant: UInt64) -> CompleteAction? {
         guard !isComplete else { return nil }
         isSuspended = false
-        return complete(.failure(URLError(.cancelled)), isInterrupted: true, wasCancelled: true)
+        return complete(.failure(URLError(.cancelled)), at: instant, isInterrupted: true, wasCancelled: true)
+    }
+
+    /// Ends an attempt that is still in flight.
+    ///
+    /// - Returns: Whether the caller must deliver the events.
+    mutating func endOpenAttempt(_ result: @autoclosure () -> Result<Response, any Error>, at instant: UInt64) -> Bool {
+        record.attemptIsOpen && endAttempt(result(), nil, at: instant)
+    }
+
+    /// Ends the attempt in flight.
+    ///
+    /// - Returns: Whether the caller must deliver the events.
+    mutating func endAttempt(
+        _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, at instant: UInt64
+    ) -> Bool {
+        record.end(result, metrics, at: instant)
+        return events?.endAttempt(record.number, result, record.metrics.transport, at: instant) == true
     }
 
     // MARK: Steps of typed tasks

@@ -12,26 +12,26 @@ package struct TaskWork: Sendable {
     package let request: Request
 
     /// The clock of the service.
-    package var clock: TaskClock { task.context.clock }
+    package var clock: TaskClock { task.clock }
 
     /// A Boolean value that indicates whether the service's account has ended. If so, files for a
     /// later continuation are removed.
     package var accountHasEnded: Bool { task.service.setup.scope?.isEnded == true }
 
     /// Returns the URL that the request is sent to.
-    package func url() throws -> String { try task.context.encode(request).url }
+    package func url() throws -> String { try task.encode(request).url }
 
     /// Waits while the task is suspended.
-    package func permission() async throws { try await task.context.permission() }
+    package func permission() async throws { try await task.permission() }
 
     /// Waits for a duration, and while the task is suspended.
-    package func pause(for duration: Duration) async throws { try await task.context.pause(for: duration) }
+    package func pause(for duration: Duration) async throws { try await task.pause(for: duration) }
 
     /// Adds an event to the timeline of the task.
-    package func record(_ kind: Timeline.Kind, _ detail: String) { task.context.record(kind, detail) }
+    package func record(_ kind: Timeline.Kind, _ detail: String) { task.record(kind, detail) }
 
     /// Reports progress to the handlers of the task.
-    package func report(_ progress: TransferProgress) { task.context.progress?.update(progress) }
+    package func report(_ progress: TransferProgress) { task.report(progress) }
 
     /// Returns the pause between an error within a body and the request for the remaining bytes;
     /// `nil` if that request must not be sent. The first ``ContinuationPolicy`` of the interceptors
@@ -50,7 +50,7 @@ package struct TaskWork: Sendable {
         return task.service.setup.order.adding(request.options.interceptors).interceptors.lazy
             .compactMap { $0 as? any ContinuationPolicy }
             .first?
-            .pauseToContinue(request, after: error, attempt: attempt, spent: spent, in: task.context)
+            .pauseToContinue(request, after: error, attempt: attempt, spent: spent, in: task)
     }
 
     /// Sends one request of the work, and returns its whole response.
@@ -65,13 +65,13 @@ package struct TaskWork: Sendable {
         progress: @escaping @Sendable (TransferProgress) -> Void = { _ in },
         interim: @escaping @Sendable (ResponseHead) throws -> Void = { _ in }
     ) async throws -> Response {
-        let exchange = SessionTask(task.service, request, over: task.context.substitution, isListed: false)
-        exchange.context.setParent(task.context.id)
-        exchange.context.receiveInterim(by: interim)
-        exchange.context.forwardProgress(to: progress)
+        let exchange = SessionTask(task.service, request, over: task.substitution, isListed: false)
+        exchange.setParent(task.exchangeID)
+        exchange.receiveInterim(by: interim)
+        exchange.forwardProgress(to: progress)
         defer {
             exchange.cancel()
-            task.context.add(exchange.context.record)
+            task.add(exchange.record)
         }
         do {
             let response = try await exchange.typed(accepting: .any) { $0 }.value
@@ -98,9 +98,9 @@ package struct TaskWork: Sendable {
             var request = request
             request.options.isStreamed = true
             owner = work.task
-            exchange = SessionTask(owner.service, request, over: owner.context.substitution, isListed: false)
-            exchange.context.setParent(owner.context.id)
-            exchange.context.streamBody(bufferSize: bufferSize, batchSize: bufferSize / 2)
+            exchange = SessionTask(owner.service, request, over: owner.substitution, isListed: false)
+            exchange.setParent(owner.exchangeID)
+            exchange.streamBody(bufferSize: bufferSize, batchSize: bufferSize / 2)
             stream = exchange.typed(accepting: .these(statuses)) { StreamedResponse($0) }
         }
 
@@ -110,7 +110,7 @@ package struct TaskWork: Sendable {
         /// Ends the exchange and adds its records. Called once.
         package func end() {
             exchange.cancel()
-            owner.context.add(exchange.context.record)
+            owner.add(exchange.record)
         }
     }
 }
@@ -125,7 +125,7 @@ extension SessionTask {
         _ work: @escaping @Sendable (TaskWork) async throws -> (value: Value, response: Response)
     ) -> TypedTask<Value> {
         let outcome = TypedResult<Value>()
-        let replaced = shared.withLock { state in
+        let replaced = call.withLock { state in
             state.setSource(isDownload: true) { task, start in
                 WorkRun().start(TaskWork(task: task, request: start.request), outcome, work)
             }
@@ -150,10 +150,10 @@ private final class WorkRun: Prelude {
         let token = setup.scope?.begin()
         if setup.scope != nil, token == nil { return task.cancel() }
         task.observe(setup.delegateReference)
-        task.context.observe(by: setup.observers, request)
-        _ = task.shared.withLock { $0.attach(self) }  // no result precedes the start
+        task.observe(by: setup.observers, request)
+        _ = task.call.withLock { $0.attach(self) }  // no result precedes the start
         task.attach(
-            Task(executorPreference: task.context.clock.executor) {
+            Task(executorPreference: task.clock.executor) {
                 let result = await Result.catching { try await operation(work) }
                     .mapError { error -> any Error in
                         guard var error = error as? WebServiceError else { return error }

@@ -6,12 +6,14 @@ import Testing
 
 /// Verifies the state machine without threads, sessions or clocks.
 @Suite("State of a task", .permit)
-struct TaskStateTests {
-    private func make() -> TaskState {
-        var state = TaskState(request: Request(url: "https://h/"))
+struct CallTests {
+    private func make() -> Call {
+        var state = Call(request: Request(url: "https://h/"))
         _ = state.add(.ownStep(TypedResult<Void>(.response { _ in })))
         return state
     }
+
+    private static let instant = TaskClock(ManualTimekeeper()).instant
 
     private struct Work: Cancellable {
         func cancel() {}
@@ -25,12 +27,12 @@ struct TaskStateTests {
     func resume() {
         var state = make()
         #expect(state.dataTaskState == .suspended)
-        guard case .start = state.resume() else {
+        guard case .start = state.resume(at: Self.instant) else {
             Issue.record("the first resume must start the task")
             return
         }
         #expect(state.dataTaskState == .running)
-        guard case .none = state.resume() else {
+        guard case .none = state.resume(at: Self.instant) else {
             Issue.record("the second resume must have no effect")
             return
         }
@@ -39,48 +41,48 @@ struct TaskStateTests {
     @Test("Cancelling before resume sets the outcome, and a later resume has no effect", .covers("H-20"))
     func cancelFirst() {
         var state = make()
-        let action = state.cancel()
+        let action = state.cancel(at: 0)
         #expect(action?.runsHandlers == true)
         #expect { try state.result?.get() } throws: { ($0 as? URLError)?.code == .cancelled }
-        guard case .none = state.resume() else {
+        guard case .none = state.resume(at: Self.instant) else {
             Issue.record("a cancelled task must not start")
             return
         }
-        #expect(state.cancel() == nil)
+        #expect(state.cancel(at: 0) == nil)
     }
 
     @Test("The first outcome is final, and later ones have no effect", .covers("C-43"))
     func firstOutcome() throws {
         var state = make()
-        _ = state.resume()
-        #expect(state.complete(Self.success(1)) != nil)
-        #expect(state.complete(Self.success(2)) == nil)
-        #expect(state.cancel() == nil)
+        _ = state.resume(at: Self.instant)
+        #expect(state.complete(Self.success(1), at: 0) != nil)
+        #expect(state.complete(Self.success(2), at: 0) == nil)
+        #expect(state.cancel(at: 0) == nil)
         #expect(try state.result?.get().data == Data([1]))
     }
 
     @Test("An exchange attached after the outcome is rejected", .covers("H-19"))
     func lateAttach() {
         var state = make()
-        _ = state.resume()
-        _ = state.cancel()
+        _ = state.resume(at: Self.instant)
+        _ = state.cancel(at: 0)
         let (lateIsWanted, _) = state.attach(Work())
         #expect(!lateIsWanted)
         var other = make()
-        _ = other.resume()
+        _ = other.resume(at: Self.instant)
         let (isWanted, _) = other.attach(Work())
         #expect(isWanted)
-        #expect(other.cancel()?.work != nil)
+        #expect(other.cancel(at: 0)?.work != nil)
     }
 
     @Test("A task that completes while suspended runs its handlers at resume")
     func suspended() {
         var state = make()
-        _ = state.resume()
+        _ = state.resume(at: Self.instant)
         state.suspend()
         #expect(state.dataTaskState == .suspended)
-        #expect(state.complete(Self.success())?.runsHandlers == false)
-        guard case .runHandlers = state.resume() else {
+        #expect(state.complete(Self.success(), at: 0)?.runsHandlers == false)
+        guard case .runHandlers = state.resume(at: Self.instant) else {
             Issue.record("resume must run the handlers")
             return
         }
@@ -89,17 +91,17 @@ struct TaskStateTests {
     @Test("Cancelling a suspended task runs its handlers")
     func cancelSuspended() {
         var state = make()
-        _ = state.resume()
+        _ = state.resume(at: Self.instant)
         state.suspend()
-        #expect(state.cancel()?.runsHandlers == true)
+        #expect(state.cancel(at: 0)?.runsHandlers == true)
         #expect(state.dataTaskState == .canceling)
     }
 
     @Test("Only one thread at a time runs handlers")
     func claim() {
         var state = make()
-        _ = state.resume()
-        #expect(state.complete(Self.success())?.runsHandlers == true)
+        _ = state.resume(at: Self.instant)
+        #expect(state.complete(Self.success(), at: 0)?.runsHandlers == true)
         let hasToRun = state.add(.responseError { _ in })
         #expect(!hasToRun)
     }
@@ -109,8 +111,8 @@ struct TaskStateTests {
         var state = make()
         let second: Handler = isOnMain ? .updateUI { _ in } : .observeResponse { _, _ in }
         _ = state.add(second)
-        _ = state.resume()
-        #expect(state.complete(Self.success())?.runsHandlers == true)
+        _ = state.resume(at: Self.instant)
+        #expect(state.complete(Self.success(), at: 0)?.runsHandlers == true)
         let track = state.chain.pickUp()
         guard case .run(.ownStep) = state.nextStep(on: track) else {
             Issue.record("the first handler must run")
@@ -125,7 +127,8 @@ struct TaskStateTests {
             Issue.record("no handler may run while the task is suspended")
             return
         }
-        guard case .runHandlers = state.resume(), case .run(let handler) = state.nextStep(on: state.chain.pickUp())
+        guard case .runHandlers = state.resume(at: Self.instant),
+            case .run(let handler) = state.nextStep(on: state.chain.pickUp())
         else {
             Issue.record("the second handler must run")
             return

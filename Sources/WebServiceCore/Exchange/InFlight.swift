@@ -126,7 +126,7 @@ struct InFlight: Sendable {
     }
 
     /// Lists a stream in place of its task, unless the stream has ended.
-    mutating func release(_ task: any InFlightWork, continuedBy stream: any InFlightWork) {
+    mutating func replace(_ task: any InFlightWork, with stream: any InFlightWork) {
         if entries[task.workID] != nil { entries[task.workID]?.entry = .unretained(WeakWork(work: stream)) }
     }
 
