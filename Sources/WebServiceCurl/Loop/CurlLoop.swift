@@ -129,8 +129,8 @@ final class CurlLoop: Sendable {
     ///
     /// On the threads of loops, requests are always added to the inbox.
     ///
-    /// - Parameter fitsOneSend: Whether one call can send the whole request, and the response is not
-    ///   streamed.
+    /// - Parameter fitsOneSend: Whether one call can send the whole request, and the response is
+    ///   not streamed.
     /// - Throws: `WebServiceError.Code.sessionClosed`.
     func submit(_ transfer: CurlTransfer, _ request: EncodedRequest, fitsOneSend: Bool = false) throws {
         let host = request.host
