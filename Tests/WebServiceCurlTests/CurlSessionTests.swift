@@ -108,7 +108,8 @@ struct CurlSessionTests {
         #expect(told.value == all.count)
         #expect(zip(all, all.dropFirst()).allSatisfy { $0.bytesSent <= $1.bytesSent })
         #expect(zip(all, all.dropFirst()).allSatisfy { $0.bytesReceived <= $1.bytesReceived })
-        let last = try #require(all.last)
+        var last = try #require(all.last)
+        last.bytesPerSecond = nil  // known if the transfer takes long
         #expect(
             last
                 == TransferProgress(
