@@ -7,7 +7,7 @@ final class BodyTail: InFlightWork {
     private let state: Mutex<State>
 
     private struct State {
-        /// The task, whose record nobody can read once it is deallocated.
+        /// The task. Once it is deallocated, its record cannot be read.
         weak var task: SessionTask?
         /// The receiver of the body; `nil` before its head is accepted, and once it is deallocated.
         weak var receiver: ResponseReceiver?
