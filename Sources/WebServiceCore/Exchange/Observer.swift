@@ -43,11 +43,12 @@ extension Observer {
     public var streamedBodyLimit: Int { 0 }
 }
 
-/// An observer that reports the metrics of each exchange.
-private struct MetricsObserver: Observer {
+/// An observer that reports the metrics of each exchange. Created by ``Observer/metrics(_:)``.
+public struct MetricsObserver: Observer {
     let report: @Sendable (_ metrics: ObservedExchange.Metrics) -> Void
 
-    func observe(_ event: ExchangeEvent) {
+    /// Reports the metrics at the end of an exchange.
+    public func observe(_ event: ExchangeEvent) {
         guard case .ended(let summary) = event.kind, !event.exchange.isComposite else { return }
         let response = try? summary.result.get()  // an error has no response
         let failure: String? =
@@ -61,13 +62,7 @@ private struct MetricsObserver: Observer {
     }
 }
 
-/// The static functions of ``Observer`` that return `some Observer` are members of `Never`.
-extension Never: Observer {
-    /// Never called, because `Never` has no instances.
-    public func observe(_ event: ExchangeEvent) { switch self {} }
-}
-
-extension Observer where Self == Never {
+extension Observer where Self == MetricsObserver {
     /// Returns an observer that reports the metrics of each exchange.
     ///
     /// ```swift
@@ -79,7 +74,7 @@ extension Observer where Self == Never {
     ///   thread.
     public static func metrics(
         _ report: @escaping @Sendable (_ metrics: ObservedExchange.Metrics) -> Void
-    ) -> some Observer {
+    ) -> MetricsObserver {
         MetricsObserver(report: report)
     }
 }

@@ -21,26 +21,20 @@ public protocol ErrorMapper: Sendable {
     func error(for response: Response) -> (any Error)?
 }
 
-/// An error mapper that calls a closure.
-private struct ClosureErrorMapper: ErrorMapper {
+/// An error mapper that calls a closure. Created by ``ErrorMapper/closure(_:)`` and
+/// ``ErrorMapper/decoding(_:statuses:decoder:)``.
+public struct ClosureErrorMapper: ErrorMapper {
     let body: @Sendable (_ response: Response) -> (any Error)?
 
-    func error(for response: Response) -> (any Error)? {
-        body(response)
-    }
+    /// Returns the error that the closure returns.
+    public func error(for response: Response) -> (any Error)? { body(response) }
 }
 
-/// The static functions of ``ErrorMapper`` that return `some ErrorMapper` are members of `Never`.
-extension Never: ErrorMapper {
-    /// This method is never called, because `Never` has no instances.
-    public func error(for response: Response) -> (any Error)? { switch self {} }
-}
-
-extension ErrorMapper where Self == Never {
+extension ErrorMapper where Self == ClosureErrorMapper {
     /// Returns a mapper that calls a closure.
     public static func closure(
         _ body: @escaping @Sendable (_ response: Response) -> (any Error)?
-    ) -> some ErrorMapper {
+    ) -> ClosureErrorMapper {
         ClosureErrorMapper(body: body)
     }
 
@@ -54,7 +48,7 @@ extension ErrorMapper where Self == Never {
     ///   - decoder: The decoder of the body.
     public static func decoding<Failure: Error & Decodable>(
         _ type: Failure.Type, statuses: ClosedRange<Int> = 0...999, decoder: some BodyDecoder = JSONDecoder()
-    ) -> some ErrorMapper {
+    ) -> ClosureErrorMapper {
         ClosureErrorMapper { response in
             guard statuses.contains(response.status) else { return nil }
             return try? JSON.decode(type, from: response.data, using: decoder)  // an undecodable body is not mapped

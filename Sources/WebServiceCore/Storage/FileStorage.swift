@@ -258,3 +258,207 @@ public final class FileStorage: ResponseStorage {
         if durability == .power { try folder.synchronize() }
     }
 }
+
+extension FileStorage {
+    /// The contents of a folder as known to this storage: exact after a scan, and then updated with
+    /// the storage's own changes.
+    struct Inventory: Sendable {
+        private var count = 0
+        private var bytes = 0
+        /// Some of the oldest entries; the oldest of all is last.
+        private var oldest: [(name: String, status: FileStatus)] = []
+
+        /// - Parameters:
+        ///   - now: The current date. Entries dated more than a minute later, because of an
+        ///     incorrect clock, count as the oldest.
+        ///   - kept: An entry that counts as the newest, regardless of its date.
+        init(of folder: borrowing Folder, _ names: Names, now: Date, keeping kept: String) throws(SystemFailure) {
+            var entries: [(name: String, status: FileStatus)] = []
+            for name in try folder.names() where names.kind(of: name) == .entry {
+                if let status = try folder.status(of: name), status.isRegular { entries.append((name, status)) }
+            }
+            count = entries.count
+            bytes = entries.reduce(0) { $0.addingSaturated($1.status.size) }
+            let future = now.timeIntervalSince1970 + 60
+            entries.sort { Self.order($0, future, kept) < Self.order($1, future, kept) }
+            oldest = entries.prefix(entries.count / 8 + 1).reversed()
+        }
+
+        mutating func add(_ size: Int, replacing old: FileStatus?) {
+            if let old { remove(old) }
+            count += 1
+            bytes = bytes.addingSaturated(size)
+        }
+
+        mutating func remove(_ old: FileStatus) {
+            guard old.isRegular else { return }
+            count -= 1
+            bytes -= old.size
+        }
+
+        /// Removes the oldest entries, except for `kept`, until both limits are met. The folder is
+        /// scanned again when the list of old entries is exhausted.
+        mutating func makeRoom(
+            in folder: borrowing Folder, _ names: Names, maximumBytes: Int, maximumCount: Int, now: Date,
+            keeping kept: String
+        ) throws(SystemFailure) {
+            var countHelps = true
+            while bytes > maximumBytes || count > maximumCount {
+                if let (name, status) = oldest.popLast() {
+                    // The entry was written again or removed after the scan.
+                    guard name != kept, try folder.status(of: name) == status else { continue }
+                    try folder.remove(name)
+                    remove(status)
+                    countHelps = true
+                } else {
+                    guard countHelps else { return }
+                    self = try Self(of: folder, names, now: now, keeping: kept)
+                    countHelps = false
+                }
+            }
+        }
+
+        private static func order(
+            _ entry: (name: String, status: FileStatus), _ future: TimeInterval, _ kept: String
+        ) -> (Int, Int, Int, String) {
+            let (seconds, nanoseconds) = (entry.status.modifiedSeconds, entry.status.modifiedNanoseconds)
+            return (entry.name == kept ? 2 : Double(seconds) > future ? 0 : 1, seconds, nanoseconds, entry.name)
+        }
+    }
+}
+
+extension Int {
+    /// Returns the sum, or the maximum on overflow: sparse files may have any length.
+    fileprivate func addingSaturated(_ other: Int) -> Int {
+        let (sum, overflows) = addingReportingOverflow(other)
+        return overflows ? .max : sum
+    }
+}
+
+/// The list of entries.
+extension FileStorage {
+    /// The number of bytes of a file that are read to describe it, unless its key is longer.
+    private static let headCount = 4 << 10
+
+    /// Returns descriptions of entries; see ``ResponseStorage/summaries(after:limit:)``.
+    ///
+    /// Damage to an entry's data is not detected.
+    ///
+    /// - Throws: ``WebServiceError/Code/storage`` if the folder cannot be read, and with the format
+    ///   ``Format/bare``, whose files do not contain keys.
+    public func summaries(after key: StorageKey?, limit: Int) async throws -> [StorageEntry.Summary] {
+        guard format == .wrapped else {
+            throw WebServiceError(
+                .storage,
+                "a file storage with format: .bare cannot list its entries, because it stores no keys; create it with "
+                    + "format: .wrapped")
+        }
+        return try await perform("the entries could not be listed") {
+            guard let folder = try self.openFolder() else { return [] }
+            let start = key.map(self.names.entry) ?? ""
+            let names = try folder.names().filter { $0 > start && self.names.kind(of: $0) == .entry }.sorted()
+            var summaries: [StorageEntry.Summary] = []
+            for name in names {
+                guard summaries.count < limit else { break }
+                if let summary = try Self.summary(of: name, in: folder) { summaries.append(summary) }
+            }
+            return summaries
+        }
+    }
+
+    /// - Returns: `nil` if the file does not exist, is damaged, or is of another version.
+    private static func summary(
+        of name: String, in folder: borrowing Folder
+    ) throws(SystemFailure) -> StorageEntry.Summary? {
+        var count = headCount
+        while let (head, status) = try folder.content(
+            of: name, limit: count, headCount: count, isWhole: { _, _ in false })
+        {
+            guard let needed = WrappedFile.headCount(head, fileSize: status.size) else { return nil }
+            guard needed > head.count, needed > count else { return WrappedFile.summary(head, fileSize: status.size) }
+            count = needed
+        }
+        return nil
+    }
+}
+
+/// The removal of entries.
+extension FileStorage {
+    /// Removes the entry for a key; a missing entry is not an error.
+    ///
+    /// - Throws: ``WebServiceError/Code/storage`` if the entry cannot be removed; the underlying
+    ///   error is a `POSIXError`.
+    public func removeEntry(for key: StorageKey) async throws {
+        try await perform("an entry could not be removed") {
+            guard let folder = try self.openFolder(), let status = try folder.status(of: self.names.entry(key)),
+                !status.isFolder
+            else { return }
+            try folder.remove(self.names.entry(key))
+            self.state.withLock { $0.inventory?.remove(status) }
+            if self.durability == .power { try folder.synchronize() }
+        }
+    }
+
+    /// Removes all entries with this storage's prefix; all other files are retained.
+    ///
+    /// Incomplete files of other processes are removed as well; the stores that write them then
+    /// fail.
+    ///
+    /// - Throws: ``WebServiceError/Code/storage`` if a file cannot be removed, after all other
+    ///   files have been; the underlying error is a `POSIXError`.
+    public func removeAll() async throws {
+        try await perform("the entries could not be removed") {
+            try self.removeFiles { _, name throws(SystemFailure) in self.names.kind(of: name) != nil }
+        }
+    }
+
+    /// Removes the entries with a classification.
+    ///
+    /// If the storage accepts only this classification, all entries are removed, as by
+    /// ``removeAll()``. Otherwise, every file is read, and a file whose classification cannot be
+    /// read, because the file is damaged or from a newer version of this library, is retained.
+    ///
+    /// - Throws: ``WebServiceError/Code/storage`` if a file cannot be read or removed, after all
+    ///   other files have been processed, with a `POSIXError` as the underlying error. Also thrown
+    ///   for the format ``Format/bare``, whose files contain no classification, if the storage
+    ///   accepts other classifications.
+    public func removeEntries(of classification: DataClassification) async throws {
+        guard format == .wrapped, classifications != [classification] else {
+            guard classifications == [classification] else {
+                throw WebServiceError(
+                    .storage,
+                    "a file storage with format: .bare stores no classifications; use one storage for each "
+                        + "classification")
+            }
+            return try await removeAll()
+        }
+        let prefix = StorageKey.prefix(of: classification)
+        try await perform("the entries could not be removed") {
+            try self.removeFiles { folder, name throws(SystemFailure) in
+                guard self.names.kind(of: name) == .entry, let (bytes, _) = try folder.content(of: name) else {
+                    return false
+                }
+                return WrappedFile.isFor(keyWith: prefix, bytes)
+            }
+        }
+    }
+
+    /// Removes files, and throws the first failure after the others have been removed.
+    private func removeFiles(
+        where isRemoved: (borrowing Folder, _ name: String) throws(SystemFailure) -> Bool
+    ) throws {
+        guard let folder = try openFolder() else { return }
+        state.withLock { $0.inventory = nil }
+        var failure: SystemFailure?
+        for name in try folder.names() {
+            do throws(SystemFailure) {
+                guard try isRemoved(folder, name), try folder.status(of: name)?.isFolder == false else { continue }
+                try folder.remove(name)
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if durability == .power { try folder.synchronize() }
+        if let failure { throw failure }
+    }
+}

@@ -238,3 +238,150 @@ extension UInt64 {
         return overflow || overflow2 || overflow3 ? .max : sum
     }
 }
+
+/// A service's clock that is based on a Swift `Clock`.
+///
+/// One Swift task sleeps until the next alarm. A clock whose `sleep` throws or returns early only
+/// causes alarms to fire early.
+final class ClockTimekeeper<Base: Clock>: Timekeeper where Base.Duration == Duration {
+    /// A weak reference through which the alarms call the timekeeper that owns them.
+    private struct Owner: Sendable {
+        weak var timekeeper: ClockTimekeeper?
+    }
+
+    private final class Link: Sendable {
+        let owner = Mutex(Owner())
+    }
+
+    private static var origin: UInt64 { 1_000_000_000 }
+
+    private let base: Base
+    private let start: Base.Instant
+    /// The date of ``start``; `nil` for a system clock, which uses the system's date.
+    private let startDate: Date?
+    private let alarms: AlarmTimer
+    /// The task that sleeps until the next alarm.
+    private let sleeper = Mutex<Task<Void, Never>?>(nil)
+
+    init(_ base: Base) {
+        self.base = base
+        start = base.now
+        startDate = base is ContinuousClock || base is SuspendingClock ? nil : Date()
+        let link = Link()
+        alarms = AlarmTimer { instant in link.owner.withLock { $0.timekeeper }?.sleep(until: instant) }
+        link.owner.withLock { $0.timekeeper = self }
+    }
+
+    private var elapsed: Duration { start.duration(to: base.now) }
+
+    var instant: UInt64 { Self.origin.addingSaturated(elapsed) }
+
+    var date: Date { startDate.map { $0.addingTimeInterval(elapsed.inSeconds) } ?? Date() }
+
+    var clock: any Clock<Duration> { base }
+
+    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
+        alarms.add(at: instant.addingSaturated(delay), target)
+    }
+
+    func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
+
+    /// Starts to sleep until an instant, in place of the current sleep. This method is called while
+    /// the lock of the alarms is held, so it must not call custom code, not even by cancelling a
+    /// task.
+    private func sleep(until instant: UInt64) {
+        let delay = Duration.nanoseconds(Int64(clamping: instant - min(instant, Self.origin)))
+        sleeper.withLock { sleeper in
+            sleeper = Task.detached { [self, previous = sleeper] in
+                previous?.cancel()
+                do { try await base.sleep(until: start.advanced(by: delay), tolerance: nil) } catch {
+                    if Task.isCancelled { return }
+                }
+                alarms.fire(at: max(instant, self.instant))
+            }
+        }
+    }
+}
+
+extension TaskClock {
+    /// - Parameter clock: The clock of a service; `nil` for the system clock.
+    init(standard clock: (any Clock<Duration>)?) {
+        switch clock {
+        case nil, is SuspendingClock: self.init(nil)
+        case let timekeeper as any Timekeeper: self.init(timekeeper)
+        case let clock?: self.init(Self.timekeeper(clock))
+        }
+    }
+
+    private static func timekeeper<Base: Clock>(_ base: Base) -> any Timekeeper where Base.Duration == Duration {
+        ClockTimekeeper(base)
+    }
+}
+
+extension TaskClock {
+    /// Suspends the Swift task until the delay has passed on this clock.
+    ///
+    /// - Throws: `CancellationError` as soon as the Swift task is cancelled.
+    package func sleep(for delay: Duration) async throws {
+        try Task.checkCancellation()
+        let end = Once<Result<Void, any Error>>()
+        try await withTaskCancellationHandler {
+            try await value(of: end, orAfter: delay, .success(())).get()
+        } onCancel: {
+            end.set(.failure(CancellationError()))
+        }
+    }
+
+    /// Awaits a value, which this clock sets to `late` if it is not set within the delay.
+    package func value<Value: Sendable>(of once: Once<Value>, orAfter delay: Duration, _ late: Value) async -> Value {
+        let alarm = schedule(after: delay) { once.set(late) }
+        defer { cancel(alarm) }
+        return await once.value
+    }
+
+    /// Runs an operation and returns its value, unless the operation exceeds a limit on this clock.
+    ///
+    /// An operation that exceeds the limit is cancelled, and its value is discarded.
+    ///
+    /// - Returns: The value, or `nil` if the limit was exceeded.
+    /// - Throws: The error of the operation, or `CancellationError` as soon as the Swift task is
+    ///   cancelled.
+    package func value<Value: Sendable>(
+        within limit: Duration, of operation: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value? {
+        try Task.checkCancellation()
+        let end = Once<Result<Value?, any Error>>()
+        let executor = executor
+        // The limit ends the wait in a separate task: if all threads are busy, an operation that
+        // also waits for a thread runs first.
+        let alarm = schedule(after: limit) { Task(executorPreference: executor) { end.set(.success(nil)) } }
+        defer { cancel(alarm) }
+        let task = Task(executorPreference: executor) {
+            do { end.set(.success(try await operation())) } catch { end.set(.failure(error)) }
+        }
+        defer { task.cancel() }
+        return try await withTaskCancellationHandler {
+            try await end.value.get()
+        } onCancel: {
+            end.set(.failure(CancellationError()))
+        }
+    }
+}
+
+extension Duration {
+    /// The duration in seconds.
+    package var inSeconds: Double { (Double(components.seconds) * 1e9 + Double(components.attoseconds) / 1e9) / 1e9 }
+
+    /// Returns a number of seconds as a duration, rounded to nanoseconds.
+    ///
+    /// A positive number becomes at least a nanosecond. The result is limited to 1e12 seconds in
+    /// both directions. NaN becomes zero.
+    package static func clamping(seconds: Double) -> Duration {
+        guard !seconds.isNaN else { return .zero }
+        let seconds = min(max(seconds, -1e12), 1e12)
+        let whole = seconds.rounded(.down)
+        let nanoseconds = Int64(((seconds - whole) * 1e9).rounded())
+        let duration = Duration.seconds(Int64(whole)) + .nanoseconds(nanoseconds)
+        return seconds > 0 ? max(duration, .nanoseconds(1)) : duration
+    }
+}

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-extension Interceptor where Self == Never {
+extension Interceptor where Self == DigestAuthentication {
     /// Returns an interceptor that adds Digest credentials (RFC 7616), over every session.
     ///
     /// The first request is sent without credentials. After a response with the status 401 and a
@@ -28,13 +28,14 @@ extension Interceptor where Self == Never {
     ///     another origin. Defaults to none.
     /// - Returns: The interceptor. With a colon in the user name, or control characters in either,
     ///   requests to these origins fail with ``WebServiceError/Code/encoding``.
-    public static func digest(user: String, password: String, origins: Set<Origin> = []) -> some Interceptor {
+    public static func digest(user: String, password: String, origins: Set<Origin> = []) -> DigestAuthentication {
         DigestAuthentication(DigestAccount(user: user, password: password), origins: origins)
     }
 }
 
-/// Sends requests again with the credentials that a challenge requires.
-struct DigestAuthentication: Interceptor {
+/// Sends requests again with the credentials that a challenge requires. Created by
+/// ``Interceptor/digest(user:password:origins:)``.
+public struct DigestAuthentication: Interceptor {
     private let account: DigestAccount
     private let origins: Set<Origin>
 
@@ -43,7 +44,11 @@ struct DigestAuthentication: Interceptor {
         self.origins = origins
     }
 
-    func intercept(_ request: Request, next: Next) async throws -> Response {
+    /// Returns the response to the last request.
+    ///
+    /// - Throws: ``WebServiceError/Code/encoding`` if the credentials cannot be sent,
+    ///   ``WebServiceError/Code/bodyNotReplayable``, and any error of the requests.
+    public func intercept(_ request: Request, next: Next) async throws -> Response {
         let origins = origins.union([next.task.service.baseOrigin].compactMap(\.self))
         guard let origin = request.url.flatMap(Origin.init), origins.contains(origin),
             request.headers[.authorization] == nil

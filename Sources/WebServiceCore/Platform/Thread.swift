@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 #if canImport(Darwin)
@@ -72,5 +73,50 @@ private final class Start {
     private static func call(_ pointer: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
         Unmanaged<Start>.fromOpaque(pointer).takeRetainedValue().body()
         return nil
+    }
+}
+
+/// A flag of the calling thread, initially not set. Each instance exists until the process ends.
+package struct ThreadFlag: Sendable {
+    private let key: pthread_key_t
+
+    package init() {
+        var key = pthread_key_t()
+        pthread_key_create(&key, nil)
+        self.key = key
+    }
+
+    package var isSet: Bool {
+        get { pointer != nil }
+        nonmutating set { pointer = newValue ? UnsafeRawPointer(bitPattern: 1) : nil }
+    }
+
+    /// The pointer stored for the calling thread; `nil` if the flag is not set.
+    package var pointer: UnsafeRawPointer? {
+        get { UnsafeRawPointer(pthread_getspecific(key)) }
+        nonmutating set { pthread_setspecific(key, newValue) }
+    }
+}
+
+/// A signal that threads block on. Code that must not block a thread awaits ``Once`` instead.
+package struct ThreadSignal: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    package init() {}
+
+    /// Wakes one waiting thread, or lets the next wait return immediately.
+    package func signal() {
+        semaphore.signal()
+    }
+
+    package func wait() {
+        semaphore.wait()
+    }
+
+    /// Waits for a signal, for at most the given number of milliseconds.
+    ///
+    /// - Returns: Whether there was a signal within the limit.
+    package func wait(milliseconds: Int) -> Bool {
+        semaphore.wait(timeout: .now() + .milliseconds(milliseconds)) == .success
     }
 }

@@ -268,3 +268,125 @@ private let fractionsOfSquareRoots: [UInt64] = [
     0x510E_527F_ADE6_82D1, 0x9B05_688C_2B3E_6C1F, 0x1F83_D9AB_FB41_BD6B, 0x5BE0_CD19_137E_2179,
 ]
 #endif
+
+/// The hash function MD5 (RFC 1321), for Digest authentication only.
+enum MD5 {
+    /// Returns the hash of bytes in memory.
+    static func hash(_ bytes: [UInt8]) -> [UInt8] {
+        var message = bytes + [0x80]
+        message += [UInt8](repeating: 0, count: (120 - message.count % 64) % 64)
+        message += littleEndian(UInt64(bytes.count) &* 8)
+        var state: (a: UInt32, b: UInt32, c: UInt32, d: UInt32) = (0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476)
+        for start in stride(from: 0, to: message.count, by: 64) {
+            let words = stride(from: start, to: start + 64, by: 4).map { index in
+                message[index..<index + 4].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+            }
+            var (a, b, c, d) = state
+            for round in 0..<64 {
+                let (mixed, word): (UInt32, Int) =
+                    switch round / 16 {
+                    case 0: (b & c | ~b & d, round)
+                    case 1: (d & b | ~d & c, (5 * round + 1) % 16)
+                    case 2: (b ^ c ^ d, (3 * round + 5) % 16)
+                    default: (c ^ (b | ~d), 7 * round % 16)
+                    }
+                let sum = a &+ mixed &+ constants[round] &+ words[word]
+                let shift = shifts[round / 16 * 4 + round % 4]
+                (a, d, c, b) = (d, c, b, b &+ (sum << shift | sum >> (32 - shift)))
+            }
+            state = (state.a &+ a, state.b &+ b, state.c &+ c, state.d &+ d)
+        }
+        return littleEndian(state.a) + littleEndian(state.b) + littleEndian(state.c) + littleEndian(state.d)
+    }
+
+    private static let constants = (1...64).map { UInt32(abs(sin(Double($0))) * 4_294_967_296) }
+    private static let shifts: [UInt32] = [7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21]
+
+    private static func littleEndian(_ value: some FixedWidthInteger) -> [UInt8] {
+        withUnsafeBytes(of: value.littleEndian) { [UInt8]($0) }
+    }
+}
+
+/// The hash XXH64 (xxHash specification 0.1.1), for the names of entries and their checksums.
+///
+/// It detects accidental changes. It is not cryptographic and offers no protection against forgery.
+package enum XXHash64 {
+    private static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
+    private static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
+    private static let prime3: UInt64 = 0x1656_67B1_9E37_79F9
+    private static let prime4: UInt64 = 0x85EB_CA77_C2B2_AE63
+    private static let prime5: UInt64 = 0x27D4_EB2F_1656_67C5
+
+    package static func hash(_ bytes: UnsafeRawBufferPointer, seed: UInt64 = 0) -> UInt64 {
+        var offset = 0
+        var hash: UInt64
+        if bytes.count >= 32 {
+            var (a, b, c, d) = (seed &+ prime1 &+ prime2, seed &+ prime2, seed, seed &- prime1)
+            while offset + 32 <= bytes.count {
+                a = round(a, word(bytes, offset))
+                b = round(b, word(bytes, offset + 8))
+                c = round(c, word(bytes, offset + 16))
+                d = round(d, word(bytes, offset + 24))
+                offset += 32
+            }
+            hash = rotate(a, 1) &+ rotate(b, 7) &+ rotate(c, 12) &+ rotate(d, 18)
+            for lane in [a, b, c, d] { hash = (hash ^ round(0, lane)) &* prime1 &+ prime4 }
+        } else {
+            hash = seed &+ prime5
+        }
+        hash &+= UInt64(bytes.count)
+        while offset + 8 <= bytes.count {
+            hash = rotate(hash ^ round(0, word(bytes, offset)), 27) &* prime1 &+ prime4
+            offset += 8
+        }
+        if offset + 4 <= bytes.count {
+            let half = UInt64(UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
+            hash = rotate(hash ^ half &* prime1, 23) &* prime2 &+ prime3
+            offset += 4
+        }
+        while offset < bytes.count {
+            hash = rotate(hash ^ UInt64(bytes[offset]) &* prime5, 11) &* prime1
+            offset += 1
+        }
+        hash = (hash ^ hash >> 33) &* prime2
+        hash = (hash ^ hash >> 29) &* prime3
+        return hash ^ hash >> 32
+    }
+
+    private static func word(_ bytes: UnsafeRawBufferPointer, _ offset: Int) -> UInt64 {
+        UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+
+    private static func round(_ lane: UInt64, _ word: UInt64) -> UInt64 {
+        rotate(lane &+ word &* prime2, 31) &* prime1
+    }
+
+    private static func rotate(_ value: UInt64, _ count: UInt64) -> UInt64 {
+        value << count | value >> (64 - count)
+    }
+}
+
+/// The content of a file, after a line with the version of its format and a checksum.
+package enum CheckedContent {
+    /// Returns the content of a file.
+    ///
+    /// - Parameter mark: The name and the version of the format, and a space.
+    package static func encode(_ content: Data, mark: String) -> Data {
+        Data(mark.utf8) + Data(checksum(content).utf8) + content
+    }
+
+    /// Returns the content after the first line; `nil` for another version, and for a damaged file.
+    package static func decode(_ bytes: Data, mark: String) -> Data? {
+        let (mark, length) = (Data(mark.utf8), 17)
+        guard bytes.starts(with: mark) else { return nil }
+        let content = bytes.dropFirst(mark.count + length)
+        guard bytes.dropFirst(mark.count).prefix(length).elementsEqual(checksum(content).utf8) else { return nil }
+        return Data(content)
+    }
+
+    /// Returns the checksum as 16 hexadecimal digits and a line feed.
+    private static func checksum(_ content: Data) -> String {
+        let hash = String(content.withUnsafeBytes { XXHash64.hash($0) }, radix: 16)
+        return String(repeating: "0", count: 16 - hash.utf8.count) + hash + "\n"
+    }
+}

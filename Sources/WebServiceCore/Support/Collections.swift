@@ -123,3 +123,72 @@ package struct PriorityQueue<Element> {
 
 extension PriorityQueue: Sendable where Element: Sendable {}
 extension PriorityQueue.Slot: Sendable where Element: Sendable {}
+
+/// A first-in, first-out queue.
+package struct Queue<Element> {
+    private var elements: [Element?] = []
+    private var head = 0
+
+    package init() {}
+
+    package var count: Int { elements.count - head }
+    package var isEmpty: Bool { head == elements.count }
+
+    package mutating func append(_ element: Element) {
+        elements.append(element)
+    }
+
+    package mutating func popFirst() -> Element? {
+        guard head < elements.count else { return nil }
+        let element = elements[head].take()
+        head += 1
+        if head == elements.count {
+            elements.removeAll(keepingCapacity: elements.capacity <= 64)
+            head = 0
+        } else if head > 64, head > elements.count / 2 {
+            elements.removeFirst(head)
+            head = 0
+        }
+        return element
+    }
+
+    /// Removes the elements that satisfy a condition.
+    package mutating func removeAll(where condition: (Element) -> Bool) {
+        elements = elements[head...].filter { $0.map { !condition($0) } ?? false }
+        head = 0
+    }
+}
+
+/// A list that stores its first element in place. Most exchanges have one handler and one receiver,
+/// whose lists then need no memory of their own.
+struct ShortList<Element> {
+    private var first: Element?
+    private var rest: [Element] = []
+
+    var count: Int { first == nil ? 0 : rest.count + 1 }
+    var isEmpty: Bool { first == nil }
+    var last: Element? { rest.last ?? first }
+    var all: [Element] { [first].compactMap(\.self) + rest }
+
+    /// The element at a valid index.
+    subscript(index: Int) -> Element {
+        if index == 0, let first { first } else { rest[index - 1] }
+    }
+
+    mutating func append(_ element: Element) {
+        if first == nil { first = element } else { rest.append(element) }
+    }
+
+    mutating func removeAll(where isRemoved: (Element) -> Bool) {
+        rest.removeAll(where: isRemoved)
+        guard let first, isRemoved(first) else { return }
+        self.first = rest.first
+        rest = Array(rest.dropFirst())
+    }
+
+    func allSatisfy(_ isTrue: (Element) -> Bool) -> Bool {
+        first.map(isTrue) != false && rest.allSatisfy(isTrue)
+    }
+}
+
+extension ShortList: Sendable where Element: Sendable {}
