@@ -13,6 +13,10 @@ import FoundationNetworking
 /// ```
 /// The record, the permission to send and the settings of the body are changed by
 /// `SessionTask+Recording.swift` and `SessionTask+Exchange.swift`.
+///
+/// A value that exists only in one phase belongs to the case of ``Phase``, and one that is released
+/// with the result to ``InFlight``. The lock of the task protects the state;
+/// `Documentation/Concurrency.md` lists the locks that are taken while it is held.
 struct Call: Sendable {
     private enum Phase: Sendable {
         case created(Request, revision: Int)
@@ -46,6 +50,9 @@ struct Call: Sendable {
     var chain = HandlerChain()
     private var delegateReference: DelegateReference?
     private var steps = Steps()
+    /// The Swift task that waits for the result, and then runs the handlers if they contain no
+    /// custom closure. This avoids waking another thread.
+    private var awaiter: Awaiter?
 
     // MARK: The exchange
 
@@ -266,10 +273,6 @@ struct Call: Sendable {
     }
 
     // MARK: Completion
-
-    /// The Swift task that waits for the result, and then runs the handlers if they contain no
-    /// custom closure. This avoids waking another thread.
-    private var awaiter: Awaiter?
 
     private enum Awaiter: Sendable {
         /// The Swift task starts the work before it waits.

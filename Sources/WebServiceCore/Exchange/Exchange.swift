@@ -22,7 +22,7 @@ struct Exchange: Sendable {
     func response(to request: Request) async throws -> Response {
         // An encoding error precedes the errors of all other stages.
         let encoded = try task.encode(request)
-        guard setup.runsCustomCode(for: request) else { return try whole(try await response(to: encoded)) }
+        guard setup.runsCustomCode(for: request) else { return try whole(try await send(encoded)) }
         let order = setup.order.adding(request.options.interceptors)
         try order.check(for: request)
         let interceptors = order.interceptors
@@ -47,7 +47,7 @@ struct Exchange: Sendable {
     }
 
     /// Sends a request and follows its redirects. A retry calls this method again.
-    func response(to request: EncodedRequest) async throws -> Response {
+    func send(_ request: EncodedRequest) async throws -> Response {
         var (hop, redirects) = (request, [URL]())
         while true {
             try await task.permission()
@@ -101,7 +101,8 @@ extension Exchange {
 // MARK: - Before the session
 
 extension Exchange {
-    /// Throws an error for a request that must not be sent.
+    /// Throws an error for a request that must not be sent, such as a redirect or a retry whose body
+    /// cannot be sent again.
     private func check(_ request: EncodedRequest) throws {
         guard request.source.options.cachePolicy != .returnCacheDataDontLoad else {
             throw URLError(.resourceUnavailable)
@@ -144,7 +145,8 @@ extension Exchange {
 
 extension Exchange {
     /// Sends a request over the session and waits for its reply, regardless of the protocol to
-    /// which the session conforms.
+    /// which the session conforms. The session's task calls the receiver
+    /// (`ResponseReceiver.swift`), for example from `CurlTransfer.swift`.
     ///
     /// - Returns: The reply; `nil` if it is abandoned first.
     private func reply(to request: EncodedRequest, for receiver: ResponseReceiver) async -> ResponseReceiver.Reply? {

@@ -59,7 +59,7 @@ public struct Next: Sendable {
     ///   `URLError.cancelled` or `CancellationError`.
     public func callAsFunction(_ request: Request) async throws -> Response {
         guard position < interceptors.count else {
-            return try await exchange.response(to: try request.startingSpan().encode())
+            return try await exchange.send(try request.startingSpan().encode())
         }
         let next = Next(exchange: exchange, interceptors: interceptors, position: position + 1)
         return try await interceptors[position].intercept(request, next: next)
@@ -199,7 +199,8 @@ enum Refresh {
     @TaskLocal static var current: Set<ObjectIdentifier> = []
 }
 
-/// An interceptor whose effect depends on its place in the list.
+/// An interceptor whose effect depends on its place in the list. The place determines which orders
+/// are refused, and which interceptor of a request replaces that of the service.
 package protocol PlacedInterceptor: Interceptor {
     static var place: InterceptorPlace { get }
 }

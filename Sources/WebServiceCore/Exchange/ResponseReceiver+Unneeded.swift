@@ -8,7 +8,7 @@ import FoundationNetworking
 ///
 /// The status and the fields of a response other than 200 to 299 decide what follows: a redirect, a
 /// retry, new credentials. An error of its body fails the exchange only if the response is its
-/// result (``Exchange/response(to:)-(Request)``).
+/// result (``Exchange/response(to:)``).
 struct UnneededBody {
     /// The maximum size in bytes of a body that is not needed, and of one that its status excludes
     /// from streaming. The connection of a longer one is closed.

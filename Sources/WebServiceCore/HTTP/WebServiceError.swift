@@ -169,7 +169,7 @@ extension WebServiceError.Code {
 }
 
 extension WebServiceError {
-    /// The response whose body is incomplete (``Exchange/response(to:)-(Request)``); `nil` for any
+    /// The response whose body is incomplete (``Exchange/response(to:)``); `nil` for any
     /// other error.
     package var incompleteResponse: Response? { code == .unacceptableStatus && underlying != nil ? response : nil }
 

@@ -5,8 +5,9 @@ import Foundation
 ///
 /// A transport delivers responses in batches, and waking a thread for each response costs more than
 /// most handlers do. A worker therefore runs one job after another. Another worker starts if
-/// several jobs wait, or if no job was started for a millisecond because a handler blocks. A
-/// blocking handler therefore delays others by no more than a millisecond.
+/// several jobs wait, or if no job was started for a millisecond because a handler blocks. Each
+/// blocking handler therefore delays others by about a millisecond, as long as Dispatch provides
+/// threads (`Documentation/Concurrency.md`).
 package final class HandlerPool: TaskExecutor {
     package static let shared = HandlerPool()
 

@@ -20,7 +20,8 @@ extension SessionTask {
     /// Starts the work as ``start(_:)`` does. A request without custom code is sent in the calling
     /// Swift task, and the method returns when its exchange has ended.
     ///
-    /// - Returns: Whether all handlers have run.
+    /// - Returns: Whether all handlers have run. If not, ``finished()`` waits for the result, and then
+    ///   runs the handlers or waits for them.
     func startInPlace(_ start: Call.Start) async -> Bool {
         guard let (request, exchange) = begin(start), !startsOnPool(request, exchange) else { return false }
         return await run(request, over: exchange, isAwaited: true)
@@ -36,7 +37,7 @@ extension SessionTask {
             guard let source = start.source else {
                 let exchange = try Exchange(beginning: start.request, of: self)
                 observe(exchange.setup.delegateReference)
-                scheduleDeadline(start.request.options.requestDeadline)  // a delegate may block
+                scheduleDeadline(start.request.options.requestDeadline)  // before the delegate, which may block
                 return (start.request, exchange)
             }
             if isListed { try service.begin(self, isRetained: true) }
@@ -52,7 +53,7 @@ extension SessionTask {
     /// Starts the exchange on the handler pool if it runs custom code.
     ///
     /// Custom code does not run on the calling thread, and is cancelled if it is still running at
-    /// the end. Without custom code, the end of the task ends the exchange.
+    /// the end. An exchange without custom code ends with its task, whose receivers are abandoned.
     ///
     /// - Returns: Whether the exchange was started there.
     private func startsOnPool(_ request: Request, _ exchange: Exchange) -> Bool {
@@ -164,7 +165,8 @@ extension SessionTask {
     /// - Throws: `URLError.cancelled` if the exchange has ended or the Swift task is cancelled.
     func permission() async throws {
         if Task.isCancelled { throw URLError(.cancelled) }
-        guard holdsBack.load(ordering: .acquiring) else { return }  // `willSend` refuses a request after the end
+        // After the end, no request is held back, and `willSend` refuses it.
+        guard holdsBack.load(ordering: .acquiring) else { return }
         let turn = call.withLock { call -> Once<Bool>? in
             guard case .held(let turns) = call.permission else { return nil }
             let turn = Once<Bool>()

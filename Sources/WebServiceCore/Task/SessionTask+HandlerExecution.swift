@@ -41,7 +41,9 @@ extension SessionTask {
         }
     }
 
-    /// Runs handlers until none is left or the task is suspended.
+    /// Runs handlers until none is left or the task is suspended. The result, the deadline and the
+    /// listing of the task have ended before. A handler that does not return keeps its thread and
+    /// stops the handlers after it; nothing ends it.
     ///
     /// Called after the chain is opened (``complete(_:isInterrupted:)``) or continued
     /// (``resume()``), and after a late handler is added, provided that no other caller runs the

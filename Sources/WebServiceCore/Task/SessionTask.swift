@@ -191,8 +191,8 @@ public final class SessionTask: Sendable {
         return call.withLock { $0.outcome }
     }
 
-    /// Waits until there is a result if the caller can run the handlers, that is, if they contain
-    /// no custom closure and no other caller waits. Otherwise returns immediately.
+    /// Waits until there is a result, unless another caller already waits for it or a handler
+    /// contains a custom closure, which this caller must not run.
     private func result() async {
         await withCheckedContinuation { continuation in
             if !call.withLock({ $0.wait(continuation) }) { continuation.resume() }

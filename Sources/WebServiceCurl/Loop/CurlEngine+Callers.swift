@@ -3,10 +3,12 @@ import WebServiceCore
 
 /// Requests that the thread of a caller sends while the loop's thread waits for events.
 ///
-/// The conditions, in the order in which they are checked:
-/// - the session: `supportsCallers`, set once;
-/// - the loop, before it waits: ``mayServeCallers``, which it stores in `CurlTurn.isOpenToCallers`;
-/// - the request: `fitsOneSend` (`CurlLoop.submit`);
+/// The conditions:
+/// - the session: ``supportsCallers``, set once (`CurlEngine.swift`);
+/// - the loop, before it waits: ``mayServeCallers``, which it stores in the atomic flag
+///   `CurlTurn.isOpenToCallers`;
+/// - the request: `fitsOneSend` (`CurlTransfer.swift`);
+/// - the caller: in the same process, and not on the thread of a loop (`CurlLoop.submit`);
 /// - the turn, which the caller takes without waiting (`CurlTurn.send`);
 /// - an idle connection to the host (``send(_:to:)``).
 extension CurlEngine {

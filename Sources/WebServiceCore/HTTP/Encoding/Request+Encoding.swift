@@ -86,6 +86,9 @@ extension Request: URLRequestEncodable {
         return queryParameters.map { $0 + parameters } ?? parameters
     }
 
+    /// Returns the URL with its query: the query of the URL first and unchanged, then the parameters
+    /// in their order. Names and values are percent-encoded except for the unreserved characters of
+    /// RFC 3986; a space is `%20`.
     private func encodeURL(_ parameters: Parameters?) throws(WebServiceError) -> String {
         if parameters == nil, let text = location.plainText { return text }
         var writer = ByteWriter(reserving: 128 + 48 * (parameters?.count ?? 0))
