@@ -62,7 +62,7 @@ struct AccountsTests {
     }
 
     @Test(
-        "A stored response is returned only to its account, with every storage and policy", .covers("C-61"),
+        "A stored response is returned only to its account, with every storage and policy",
         arguments: Kind.allCases)
     func storedAnswers(_ kind: Kind) async throws {
         try await withServer { server, folder in
@@ -92,7 +92,6 @@ struct AccountsTests {
 
     @Test(
         "The HTTP cache separates accounts with every storage and policy, even if validators are equal",
-        .covers("C-61"),
         arguments: Kind.allCases)
     func httpCache(_ kind: Kind) async throws {
         let policies: [URLRequest.CachePolicy] = [

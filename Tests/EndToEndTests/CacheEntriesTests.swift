@@ -25,7 +25,7 @@ import WebServiceSQLite
         }
     }
 
-    @Test("Each storage lists the responses of a server, also of several pages", .covers("M-369"))
+    @Test("Each storage lists the responses of a server, also of several pages")
     func storages() async throws {
         let server = try MockServer.forTest()
         server.on(.any) { request in

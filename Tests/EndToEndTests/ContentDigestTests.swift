@@ -35,7 +35,7 @@ struct ContentDigestTests {
             .string().value
     }
 
-    @Test("The example of RFC 9530 has the digest of its content", .covers("U-320"))
+    @Test("The example of RFC 9530 has the digest of its content")
     func example() async throws {
         let server = try verifier()
         let service = WebService(baseURLString: server.baseURLString)
@@ -55,7 +55,7 @@ struct ContentDigestTests {
 
     @Test(
         "The digest of bytes, forms and files matches the content that arrives, also if it is compressed",
-        .covers("U-320"), arguments: RealSession.allCases)
+        arguments: RealSession.allCases)
     func kinds(session: RealSession) async throws {
         let server = try verifier()
         let content = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 1_000) })
@@ -72,7 +72,7 @@ struct ContentDigestTests {
         #expect(try await send(.file(file.url), session, to: server, [.contentDigest(.sha512)]) == "sha-512")
     }
 
-    @Test("A sequence, a form with one, and a request without a body are sent without a digest", .covers("U-321"))
+    @Test("A sequence, a form with one, and a request without a body are sent without a digest")
     func sequences() async throws {
         let server = try verifier()
         let part = Request.Body.stream(length: 3) { Chunks([3]) }
@@ -98,7 +98,7 @@ struct ContentDigestTests {
         #expect(server.receivedRequests.first?.headers.values(for: "Content-Digest") == ["sha-512=:eA==:"])
     }
 
-    @Test("Before the retry policy, the digest is computed once and sent with each attempt", .covers("U-320"))
+    @Test("Before the retry policy, the digest is computed once and sent with each attempt")
     func retries() async throws {
         let file = try UploadFile(size: 100_000)
         let server = try MockServer.forTest()
@@ -121,7 +121,7 @@ struct ContentDigestTests {
         #expect(server.receivedRequests.isEmpty)
     }
 
-    @Test("Cancelling the request ends the computation, and nothing is sent", .covers("U-322"))
+    @Test("Cancelling the request ends the computation, and nothing is sent")
     func cancellation() async throws {
         let server = try verifier()
         let file = try TemporaryFolder.forTest().sparse("large", 64 << 30)
@@ -146,7 +146,7 @@ struct ContentDigestTests {
         #expect(server.receivedRequests.isEmpty)
     }
 
-    @Test("Streams and typed requests have a digest as well", .covers("U-320"))
+    @Test("Streams and typed requests have a digest as well")
     func requests() async throws {
         struct Upload: HTTPServiceRequest {
             typealias Output = String

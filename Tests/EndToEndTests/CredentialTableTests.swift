@@ -33,7 +33,7 @@ struct CredentialTableTests {
 
     @Test(
         "No credential reaches another origin over a redirect, nor returns, and none is lost at the same origin",
-        .covers("C-10", "C-11", "C-14", "C-15", "C-17", "C-240"), arguments: RealSession.transports)
+        arguments: RealSession.transports)
     func table(kind: RealSession) async throws {
         let table = try CredentialTable()
         defer { table.stop() }

@@ -70,7 +70,7 @@ struct CurlDescriptionShellTests {
     }
 
     @Test(
-        "Hostile strings in the query, header fields and body are sent unchanged", .covers("C-32", "M-29"),
+        "Hostile strings in the query, header fields and body are sent unchanged",
         arguments: Shell.all)
     func hostile(shell: Shell) async throws {
         // Every scalar after a quote, with which it may form one `Character`: with and without
@@ -90,7 +90,7 @@ struct CurlDescriptionShellTests {
     }
 
     @Test(
-        "Every naughty string in the query, header fields and body is sent unchanged", .covers("C-32"),
+        "Every naughty string in the query, header fields and body is sent unchanged",
         .enabled(if: strings != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"), arguments: Shell.all)
     func naughtyStrings(shell: Shell) async throws {
         let texts = try JSONDecoder().decode([String].self, from: Data(contentsOf: #require(Self.strings)))
@@ -99,7 +99,7 @@ struct CurlDescriptionShellTests {
     }
 
     @Test(
-        "Methods, header fields, forms, JSON and bytes of all kinds are sent unchanged", .covers("C-32", "M-29"),
+        "Methods, header fields, forms, JSON and bytes of all kinds are sent unchanged",
         arguments: Shell.all)
     func kinds(shell: Shell) async throws {
         let bytes = Data(UInt8.min...UInt8.max)
@@ -155,7 +155,7 @@ struct CurlDescriptionShellTests {
 
     // MARK: - Placeholders and errors
 
-    @Test("A redacted command runs and sends the placeholders", .covers("C-66"), arguments: Shell.all)
+    @Test("A redacted command runs and sends the placeholders", arguments: Shell.all)
     func redacted(shell: Shell) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let service = WebService(baseURLString: server.baseURLString)

@@ -48,7 +48,7 @@ struct DamagedBodyTests {
     }
 
     @Test(
-        "The bytes before invalid compressed bytes are delivered, with any buffer", .covers("S-300"),
+        "The bytes before invalid compressed bytes are delivered, with any buffer",
         arguments: RealSession.streaming, [1_000, 256 << 10])
     func chunks(session: RealSession, bufferSize: Int) async throws {
         let text = Self.lines.joined(separator: "\n")
@@ -64,7 +64,7 @@ struct DamagedBodyTests {
     }
 
     @Test(
-        "The elements before invalid compressed bytes are delivered", .covers("S-300"),
+        "The elements before invalid compressed bytes are delivered",
         arguments: RealSession.streaming)
     func elements(session: RealSession) async throws {
         let server = try Self.server(Self.lines.joined(separator: "\n"))
@@ -83,7 +83,7 @@ struct DamagedBodyTests {
         if session.isCurl { #expect(eventError is URLError) }
     }
 
-    @Test("A whole body and a download with invalid compressed bytes are errors", .covers("S-300"))
+    @Test("A whole body and a download with invalid compressed bytes are errors")
     func whole() async throws {
         let server = try Self.server(Self.lines.joined(separator: "\n"))
         defer { server.stop() }
@@ -99,7 +99,7 @@ struct DamagedBodyTests {
     }
 
     @Test(
-        "The bytes up to the maximum size are delivered", .covers("S-300"), arguments: RealSession.streaming,
+        "The bytes up to the maximum size are delivered", arguments: RealSession.streaming,
         [0, 1, 70_000, 199_999])
     func tooLarge(session: RealSession, maximum: Int) async throws {
         let content = DownloadFixture.content(200_000)
@@ -115,7 +115,7 @@ struct DamagedBodyTests {
         #expect((error as? WebServiceError)?.code == .responseTooLarge)
     }
 
-    @Test("The bytes that were received before the deadline are delivered", .covers("S-300"))
+    @Test("The bytes that were received before the deadline are delivered")
     func deadline() async throws {
         let server = try MockServer { _ in
             MockResponse(statusCode: 200) { body in

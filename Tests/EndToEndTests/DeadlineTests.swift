@@ -22,7 +22,7 @@ struct DeadlineTests {
     }
 
     @Test(
-        "An attempt without a response ends after its timeout, and a retry succeeds", .covers("C-410"),
+        "An attempt without a response ends after its timeout, and a retry succeeds",
         arguments: RealSession.allCases)
     func attempts(session: RealSession) async throws {
         let server = try MockServer.forTest()
@@ -40,7 +40,7 @@ struct DeadlineTests {
     }
 
     @Test(
-        "The timeout of an attempt does not apply to the body of a stream", .covers("C-411"),
+        "The timeout of an attempt does not apply to the body of a stream",
         arguments: RealSession.streaming)
     func streams(session: RealSession) async throws {
         let (chunks, feed) = AsyncStream<Data>.makeStream()
@@ -54,7 +54,7 @@ struct DeadlineTests {
         #expect(try await log.body.collect(upTo: 100) == Data("one".utf8))
     }
 
-    @Test("A scope ends the streams that are opened in it", .covers("C-415"), arguments: RealSession.streaming)
+    @Test("A scope ends the streams that are opened in it", arguments: RealSession.streaming)
     func streamsInScope(session: RealSession) async throws {
         let (chunks, feed) = AsyncStream<Data>.makeStream()
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200, chunks: chunks) }
@@ -68,7 +68,7 @@ struct DeadlineTests {
         feed.finish()
     }
 
-    @Test("A scope ends the downloads that are begun in it", .covers("C-415"), arguments: RealSession.streaming)
+    @Test("A scope ends the downloads that are begun in it", arguments: RealSession.streaming)
     func downloadsInScope(session: RealSession) async throws {
         let (chunks, feed) = AsyncStream<Data>.makeStream()
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200, chunks: chunks) }
@@ -82,7 +82,7 @@ struct DeadlineTests {
         feed.finish()
     }
 
-    @Test("A scope ends an event stream, also while it waits for its next connection", .covers("C-415"))
+    @Test("A scope ends an event stream, also while it waits for its next connection")
     func eventsInScope() async throws {
         let server = try MockServer.forTest { _ in .status(503) }
         let service = try service(server, .foundationSession)

@@ -38,7 +38,6 @@ struct EventDelayTests {
 
     @Test(
         "A server that closes every connection gets few of them, whatever reconnection time it sends",
-        .covers("E-300"),
         arguments: [
             ("retry: 0\n\n", 4), ("retry: 1\n\n", 4), ("retry: 999\n\n", 4), ("retry:00\n", 4), ("", 4),
             (": comment\n\n", 4), ("id: 1\n\n", 4), ("retry: 0\ndata: x\n\n", 10), ("data: x\n\n", 10),
@@ -53,7 +52,7 @@ struct EventDelayTests {
         await #expect(throws: URLError.self) { try await reader.value }
     }
 
-    @Test("A transient status and a transport error do not shorten the minimum delay", .covers("E-300"))
+    @Test("A transient status and a transport error do not shorten the minimum delay")
     func failures() async throws {
         let numbers = Mutex(0)
         mock.addStub { _ in
@@ -74,7 +73,7 @@ struct EventDelayTests {
 
     @Test(
         "Over a connection, a server that sends `retry: 0` and closes gets at most one connection per second",
-        .covers("E-300"), arguments: RealSession.streaming, ["retry: 0\n\n", "retry: 0\ndata: x\n\n"])
+        arguments: RealSession.streaming, ["retry: 0\n\n", "retry: 0\ndata: x\n\n"])
     func connections(session: RealSession, text: String) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -95,7 +94,7 @@ struct EventDelayTests {
         await #expect(throws: URLError.self) { try await reader.value }
     }
 
-    @Test("The reconnection time of the server is limited to the delays of the policy", .covers("E-301"))
+    @Test("The reconnection time of the server is limited to the delays of the policy")
     func bounds() async throws {
         // The clock increases each delay at random by up to half.
         for (retry, range) in [("0", 2.0...3), ("2999", 2.999...4.4985), ("3600000", 4...6)] {
@@ -129,7 +128,7 @@ struct EventDelayTests {
     }
 
     @Test(
-        "The maximum number of attempts is that of consecutive connections without an event", .covers("E-302"),
+        "The maximum number of attempts is that of consecutive connections without an event",
         arguments: [(-1, 1), (0, 1), (1, 1), (2, 2), (3, 3)])
     func attempts(maximum: Int, expected: Int) async throws {
         let policy = ServerSentEvent.Reconnection.reconnecting(
@@ -148,7 +147,7 @@ struct EventDelayTests {
         }
     }
 
-    @Test("Connections with an event do not count as attempts", .covers("E-302"))
+    @Test("Connections with an event do not count as attempts")
     func attemptsAfterEvents() async throws {
         let service = WebService("https://brewery.example.com", session: mock)
         mock.on(.GET, "/", ["data: 1\n\n", "", "data: 2\n\n", "data: 3\n\n", "", ""].map(Self.stream))
@@ -161,7 +160,7 @@ struct EventDelayTests {
 
     @Test(
         "An ID that a header field cannot contain is not sent, and the last other one is sent instead",
-        .covers("E-303"), arguments: RealSession.streaming)
+        arguments: RealSession.streaming)
     func identifiers(session: RealSession) async throws {
         let longest = String(repeating: "i", count: Request.maximumHeaderValueLength)
         let rejected = [longest + "i", "a\u{1}b", "a\u{7F}", " a", "a ", "\ta"]
@@ -179,7 +178,7 @@ struct EventDelayTests {
         #expect(sent == [nil] + Array(repeating: "known", count: 1 + rejected.count) + ["a\tb", "more", nil])
     }
 
-    @Test("The longest ID of a header field is sent", .covers("E-303"))
+    @Test("The longest ID of a header field is sent")
     func longestIdentifier() async throws {
         let longest = String(repeating: "i", count: Request.maximumHeaderValueLength)
         let service = WebService("https://brewery.example.com", session: mock)

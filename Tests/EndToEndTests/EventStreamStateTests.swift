@@ -34,7 +34,7 @@ struct EventStreamStateTests {
         return data
     }
 
-    @Test("onOpen receives the response of every connection before its first event", .covers("E-310"))
+    @Test("onOpen receives the response of every connection before its first event")
     func opens() async throws {
         defer { server.stop() }
         serve([stream("data: a\n\n", number: 1), stream("data: b\n\n", number: 2)])
@@ -44,7 +44,7 @@ struct EventStreamStateTests {
         #expect(log.values == ["1", "a", "2", "b"])
     }
 
-    @Test("Comments are delivered in order with the events", .covers("E-311"))
+    @Test("Comments are delivered in order with the events")
     func comments() async throws {
         defer { server.stop() }
         serve([stream(": one\n:two\n\ndata: a\n: three\n\ndata: b\n\n:\n")])
@@ -54,7 +54,7 @@ struct EventStreamStateTests {
         #expect(log.values == ["comment one", "comment two", "comment three", "a", "b", "comment "])
     }
 
-    @Test("The states are connecting, open and waiting, in this order for every connection", .covers("E-312"))
+    @Test("The states are connecting, open and waiting, in this order for every connection")
     func states() async throws {
         let clock = TestClock()
         let mock = MockSession(clock: clock)
@@ -83,7 +83,7 @@ struct EventStreamStateTests {
         #expect(log.values.last == "end")
     }
 
-    @Test("The sequence of states ends when nobody retains the event stream", .covers("E-312"))
+    @Test("The sequence of states ends when nobody retains the event stream")
     func abandoned() async {
         var states: AsyncStream<ServerSentEvent.ConnectionState>?
         do {
@@ -96,7 +96,7 @@ struct EventStreamStateTests {
         #expect(count == 0)
     }
 
-    @Test("States that are read after the end are an empty sequence", .covers("E-312"))
+    @Test("States that are read after the end are an empty sequence")
     func late() async throws {
         defer { server.stop() }
         serve([stream("data: a\n\n")])
@@ -107,7 +107,7 @@ struct EventStreamStateTests {
         #expect(count == 0)
     }
 
-    @Test("The last event ID can be read, and another stream continues after it", .covers("E-313"))
+    @Test("The last event ID can be read, and another stream continues after it")
     func identifiers() async throws {
         defer { server.stop() }
         serve([stream("id: 7\ndata: a\n\nid: 8\n\n"), stream("data: b\n\n")])
@@ -123,7 +123,7 @@ struct EventStreamStateTests {
         #expect(server.receivedRequests.map { $0.headers["Last-Event-ID"] } == [nil, "8"])
     }
 
-    @Test("A last event ID that no header field can contain is not sent", .covers("E-313"))
+    @Test("A last event ID that no header field can contain is not sent")
     func invalidIdentifier() async throws {
         defer { server.stop() }
         serve([stream("data: a\n\n")])
@@ -131,7 +131,7 @@ struct EventStreamStateTests {
         #expect(server.receivedRequests.first?.headers["Last-Event-ID"] == nil)
     }
 
-    @Test("The predicate decides after which errors the stream reconnects", .covers("E-314"))
+    @Test("The predicate decides after which errors the stream reconnects")
     func predicate() async throws {
         defer { server.stop() }
         serve([MockResponse(statusCode: 404), stream("data: a\n\n"), MockResponse(statusCode: 503)])

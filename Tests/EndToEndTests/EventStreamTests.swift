@@ -30,7 +30,7 @@ struct EventStreamTests {
         return elements
     }
 
-    @Test("Lines do not depend on the chunks", .covers("J-02", "J-03", "J-06"), arguments: RealSession.allCases)
+    @Test("Lines do not depend on the chunks", arguments: RealSession.allCases)
     func lines(session: RealSession) async throws {
         let server = try MockServer.forTest { _ in
             Self.pieces(["one\r", "\n\ntw", "o\u{2028}x\nlast"], type: "text/plain")
@@ -40,7 +40,7 @@ struct EventStreamTests {
     }
 
     @Test(
-        "JSON Lines are decoded one by one, and the error of a malformed line has its number", .covers("J-10", "J-11"),
+        "JSON Lines are decoded one by one, and the error of a malformed line has its number",
         arguments: RealSession.streaming)
     func jsonLines(session: RealSession) async throws {
         let server = try MockServer.forTest { _ in
@@ -56,7 +56,7 @@ struct EventStreamTests {
     }
 
     @Test(
-        "Parts whose delimiter is split between two chunks are read, with their header fields", .covers("P-05"),
+        "Parts whose delimiter is split between two chunks are read, with their header fields",
         arguments: RealSession.streaming)
     func parts(session: RealSession) async throws {
         let server = try MockServer.forTest { _ in
@@ -70,7 +70,7 @@ struct EventStreamTests {
     }
 
     @Test(
-        "Events are delivered, and the request accepts an event stream", .covers("E-01", "E-21"),
+        "Events are delivered, and the request accepts an event stream",
         arguments: RealSession.streaming)
     func events(session: RealSession) async throws {
         let server = try MockServer.forTest { _ in
@@ -98,7 +98,7 @@ struct EventStreamTests {
     }
 
     @Test(
-        "A default Accept field for another media type does not apply to events", .covers("E-21"),
+        "A default Accept field for another media type does not apply to events",
         arguments: [("application/json", "text/event-stream"), ("text/event-stream, */*", "text/event-stream, */*")])
     func acceptedType(field: String, expected: String) async throws {
         let session = MockSession()
@@ -110,7 +110,7 @@ struct EventStreamTests {
     }
 
     @Test(
-        "A stream reconnects with the last ID and new credentials until the status 204", .covers("E-02", "E-09", "E-17")
+        "A stream reconnects with the last ID and new credentials until the status 204"
     )
     func reconnecting() async throws {
         let server = try MockServer.forTest()
@@ -165,7 +165,7 @@ struct EventStreamTests {
         #expect(events.map(\.data) == ["1", "2", "3"])
     }
 
-    @Test("Other statuses and media types are errors without a reconnection", .covers("E-10", "E-13"))
+    @Test("Other statuses and media types are errors without a reconnection")
     func errors() async throws {
         let server = try MockServer.forTest { request in
             request.target == "/type"
@@ -182,7 +182,7 @@ struct EventStreamTests {
     }
 
     @Test(
-        "A terminating event ends the sequence and closes the connection", .covers("E-18"),
+        "A terminating event ends the sequence and closes the connection",
         arguments: RealSession.streaming)
     func terminator(session: RealSession) async throws {
         let closed = StreamTests.Count()
@@ -207,7 +207,7 @@ struct EventStreamTests {
     }
 
     @Test(
-        "A stream that ends before its terminating event is an error", .covers("E-19", "E-20"),
+        "A stream that ends before its terminating event is an error",
         arguments: [true, false])
     func endedEarly(isCut: Bool) async throws {
         for session in RealSession.streaming {
@@ -224,7 +224,7 @@ struct EventStreamTests {
         }
     }
 
-    @Test("Delays are doubled up to the maximum and increased by a random amount", .covers("E-06", "E-07"))
+    @Test("Delays are doubled up to the maximum and increased by a random amount")
     func delays() {
         let delays = ServerSentEvent.Reconnection.Delays(
             base: .seconds(1), maximum: .seconds(30), attempts: nil, random: { 0 })

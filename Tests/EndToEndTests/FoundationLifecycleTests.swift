@@ -9,7 +9,7 @@ import WebServiceMocking
 @Suite("The life cycle of tasks over Foundation", .serialized, .permit)
 struct FoundationLifecycleTests {
     @Test(
-        "A task that is resumed, suspended and cancelled completes once, as cancelled", .covers("F2"),
+        "A task that is resumed, suspended and cancelled completes once, as cancelled",
         arguments: FoundationBacked.allCases)
     func suspendAndCancel(kind: FoundationBacked) async throws {
         let server = try MockServer.forTest { _ in
@@ -42,7 +42,7 @@ struct FoundationLifecycleTests {
     }
 
     @Test(
-        "A task that is never resumed is deallocated with its handlers", .covers("F18"),
+        "A task that is never resumed is deallocated with its handlers",
         arguments: FoundationBacked.allCases)
     func neverResumed(kind: FoundationBacked) async throws {
         weak var completion: Canary?
@@ -61,7 +61,7 @@ struct FoundationLifecycleTests {
         #expect(handler == nil)
     }
 
-    @Test("A 407 of an origin server completes as a response", .covers("C-36"), arguments: FoundationBacked.allCases)
+    @Test("A 407 of an origin server completes as a response", arguments: FoundationBacked.allCases)
     func proxyChallenge(kind: FoundationBacked) async throws {
         let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 407, data: Data("which proxy?".utf8))
@@ -74,7 +74,7 @@ struct FoundationLifecycleTests {
         #expect(server.receivedRequests.count == 1)
     }
 
-    @Test("No file appears in the home folder", .covers("F17"))
+    @Test("No file appears in the home folder")
     func homeFolder() async throws {
         let home = TemporaryFolder.forTest().url
         let run = try await SessionProbe.run(
@@ -85,21 +85,21 @@ struct FoundationLifecycleTests {
         #expect(entries?.filter { !$0.hasDirectoryPath } == [])
     }
 
-    @Test("Without a network, errors arrive in time and are URLErrors that RetryPolicy retries", .covers("H-33"))
+    @Test("Without a network, errors arrive in time and are URLErrors that RetryPolicy retries")
     func noNetwork() async throws {
         let unshare = "/usr/bin/unshare"
         guard FileManager.default.isExecutableFile(atPath: unshare) else {
-            return print("SKIPPED: H-33: there is no \(unshare)")
+            return print("SKIPPED: there is no \(unshare)")
         }
         let run = try await SessionProbe.run(["probe", "no network"], launcher: [unshare, "--map-root-user", "--net"])
-        if run.output.contains("unshare: ") { return print("SKIPPED: H-33: \(run.output)") }
+        if run.output.contains("unshare: ") { return print("SKIPPED: \(run.output)") }
         #expect(run.status == 0, "\(run.output)")
     }
 
-    @Test("A server that listens only on IPv6 is reached by its name", .covers("H-33"))
+    @Test("A server that listens only on IPv6 is reached by its name")
     func onlyVersion6() async throws {
         let run = try await SessionProbe.run(["probe", "a server on ::1 only, by name"])
-        if run.isImpossible { return print("SKIPPED: H-33: there is no IPv6 loopback") }
+        if run.isImpossible { return print("SKIPPED: there is no IPv6 loopback") }
         #expect(run.status == 0, "\(run.output)")
     }
 
@@ -118,9 +118,9 @@ struct FoundationLifecycleTests {
         #expect(task.timeline.events.first { $0.kind == .attempt }?.detail.contains("-1005") == true)
     }
 
-    @Test("A certificate without trust is a TLS error, and the request is not sent again", .covers("H-51"))
+    @Test("A certificate without trust is a TLS error, and the request is not sent again")
     func distrust() async throws {
-        guard let server = try? MockServer(tls: true) else { return print("SKIPPED: H-51: openssl is not installed") }
+        guard let server = try? MockServer(tls: true) else { return print("SKIPPED: openssl is not installed") }
         server.on(.any, .text("ale"))
         let service = WebService(baseURLString: server.baseURLString)
         service.interceptors = [.retry()]
@@ -133,13 +133,13 @@ struct FoundationLifecycleTests {
 
     /// Foundation on Linux trusts only the certificates of the system, whose file another one covers
     /// in a namespace of mounts.
-    @Test("Requests, responses and faults over TLS with a trusted certificate", .covers("H-51"))
+    @Test("Requests, responses and faults over TLS with a trusted certificate")
     func trust() async throws {
         let unshare = "/usr/bin/unshare"
         let trusted = "/etc/ssl/certs/ca-certificates.crt"
         guard let server = try? MockServer(tls: true), let certificate = server.certificateFile?.path,
             [unshare, trusted].allSatisfy(FileManager.default.fileExists)
-        else { return print("SKIPPED: H-51: openssl, \(unshare) or \(trusted) is missing") }
+        else { return print("SKIPPED: openssl, \(unshare) or \(trusted) is missing") }
         server.on(.POST, "/echo") { MockResponse(statusCode: 200, data: $0.body) }
         let faults: [(String, MockResponse.Wire)] = [
             ("/cut", .cut(after: 200)), ("/reset", .reset(after: 200)), ("/disconnect", .disconnect),
@@ -155,7 +155,7 @@ struct FoundationLifecycleTests {
                 unshare, "--map-root-user", "--mount", "/bin/sh", "-c",
                 "mount --bind \(certificate) \(trusted) || { echo no mount; exit 3; }; exec \"$0\" \"$@\"",
             ], environment: ["WEBSERVICE_SERVER": server.baseURLString, "PATH": "/usr/bin:/bin"])
-        if run.isImpossible || run.output.contains("unshare: ") { return print("SKIPPED: H-51: \(run.output)") }
+        if run.isImpossible || run.output.contains("unshare: ") { return print("SKIPPED: \(run.output)") }
         #expect(run.status == 0, "\(run.output)")
     }
 
@@ -169,8 +169,7 @@ struct FoundationLifecycleTests {
     }
 
     @Test(
-        "The process survives sessions that are deallocated while their timed-out tasks are being cancelled",
-        .covers("C-35"))
+        "The process survives sessions that are deallocated while their timed-out tasks are being cancelled")
     func timeoutsAndRelease() async throws {
         let run = try await SessionProbe.run(
             ["probe", "sessions are deallocated while tasks that timed out are being cancelled"], environment: soak)
@@ -180,13 +179,12 @@ struct FoundationLifecycleTests {
     /// Cancellation and completion at the same instant may end the process (F3), regardless of the
     /// session.
     @Test(
-        "With random cancellations and deallocated sessions, every task completes, or F3 ends the process",
-        .covers("C-35"))
+        "With random cancellations and deallocated sessions, every task completes, or F3 ends the process")
     func cancelAndRelease() async throws {
         let run = try await SessionProbe.run(
-            ["probe", "C-35: random cancels and sessions that are deallocated"], environment: soak)
+            ["probe", "random cancels and sessions that are deallocated"], environment: soak)
         #expect(run.status < 0 || run.status == 0, "\(run.output)")
-        if run.status < 0 { print("C-35: signal \(-run.status) ended the process") }
+        if run.status < 0 { print("signal \(-run.status) ended the process") }
     }
 
     private var soak: [String: String] {

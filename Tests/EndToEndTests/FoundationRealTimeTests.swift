@@ -7,7 +7,7 @@ import WebServiceCore
 @Suite("Sessions of Foundation: real time", .permit)
 struct FoundationRealTimeTests {
     @Test(
-        "The server sees the connection end after a cancellation", .covers("H-16"),
+        "The server sees the connection end after a cancellation",
         arguments: FoundationBacked.allCases)
     func cancelReachesTheWire(kind: FoundationBacked) async throws {
         let listener = try SilentListener()

@@ -4,7 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-/// M-22: The public suite http-cache-tests over a real server.
+/// The public suite http-cache-tests over a real server.
 @Suite("The public HTTP cache suite", .permit)
 struct HTTPCacheSuiteTests {
     /// Required cases that do not apply and are not run.
@@ -52,7 +52,7 @@ struct HTTPCacheSuiteTests {
     ]
 
     @Test(
-        "Every applicable required case passes, except for those listed here", .covers("M-22"),
+        "Every applicable required case passes, except for those listed here",
         .enabled(if: HTTPCacheSuite.file != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"),
         arguments: RealSession.allCases)
     func required(over session: RealSession) async throws {
@@ -68,7 +68,7 @@ struct HTTPCacheSuiteTests {
     }
 
     @Test(
-        "Every case about an optimal cache passes, except for those listed here", .covers("M-22"),
+        "Every case about an optimal cache passes, except for those listed here",
         .enabled(if: HTTPCacheSuite.file != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"),
         arguments: RealSession.allCases)
     func optimal(over session: RealSession) async throws {

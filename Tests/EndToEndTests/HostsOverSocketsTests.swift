@@ -32,7 +32,6 @@ struct HostsOverSocketsTests {
 
     @Test(
         "A redirect target with backslashes stays on the origin, and no other server gets a connection",
-        .covers("C-16", "H-09"),
         arguments: RealSession.transports)
     func backslashes(kind: RealSession) async throws {
         let other = try MockServer.forTest()
@@ -54,7 +53,6 @@ struct HostsOverSocketsTests {
 
     @Test(
         "A redirect or a path with an ambiguous IPv4 address fails, and no other server gets a connection",
-        .covers("M-02"),
         arguments: RealSession.transports)
     func numericHosts(kind: RealSession) async throws {
         let other = try MockServer.forTest()
@@ -73,7 +71,7 @@ struct HostsOverSocketsTests {
     }
 
     @Test(
-        "A redirect to the same host in full-width characters is followed as the same origin", .covers("M-01"),
+        "A redirect to the same host in full-width characters is followed as the same origin",
         arguments: RealSession.transports)
     func internationalHosts(kind: RealSession) async throws {
         let home = try server { request in
@@ -91,7 +89,7 @@ struct HostsOverSocketsTests {
 
     #if WEBSERVICE_CURL
     @Test(
-        "An IPv6 address connects in every spelling, and the Host field contains its canonical form", .covers("M-02"),
+        "An IPv6 address connects in every spelling, and the Host field contains its canonical form",
         .enabled(if: LoopbackIPv6.isThere),
         arguments: ["[::1]", "[0:0:0:0:0:0:0:1]", "[0::0.0.0.1]"])
     func addresses(host: String) async throws {

@@ -179,7 +179,7 @@ struct InterceptorCombinationTests {
 
     @Test(
         "In each pair of interceptors, no order is placed twice, and each request has a reason in the timeline",
-        .covers("C-450", "C-451", "H-451"), arguments: Kind.allCases)
+        arguments: Kind.allCases)
     func pairs(first: Kind) async {
         for second in Kind.allCases {
             let isRefused = first.predecessors.contains(second)
@@ -189,7 +189,7 @@ struct InterceptorCombinationTests {
 
     @Test(
         "In each pair of an interceptor of the service and one of the request, no order is placed twice",
-        .covers("C-450", "C-451", "H-451"), arguments: Kind.allCases)
+        arguments: Kind.allCases)
     func requestPairs(first: Kind) async {
         for second in Kind.allCases {
             if let problem = await problem([first], own: [second], isRefused: false) { Issue.record("\(problem)") }

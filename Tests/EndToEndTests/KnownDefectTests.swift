@@ -14,7 +14,7 @@ struct KnownDefectTests {
     }
 
     @Test(
-        "A known defect of Foundation outside the scenarios is still present", .covers("F2", "F4", "F10"),
+        "A known defect of Foundation outside the scenarios is still present",
         arguments: PlatformDefect.all)
     func platformDefect(_ defect: PlatformDefect) async throws {
         let run = try await SessionProbe.run(["probe", defect.probe])
@@ -27,7 +27,6 @@ struct KnownDefectTests {
 
     @Test(
         "A known defect of Foundation is still present",
-        .covers("C-33", "F1", "F5", "F9", "F11", "F13", "F14", "F16"),
         arguments: KnownDefect.all)
     func knownDefect(_ defect: KnownDefect) async throws {
         let run = try await probe(defect)

@@ -7,7 +7,7 @@ import WebServiceMocking
 @Suite("Multipart bodies, read by an independent parser", .permit)
 struct MultipartParserTests {
     @Test(
-        "An independent parser reads each part as it was added", .covers("C-27", "C-28", "M-11"),
+        "An independent parser reads each part as it was added",
         .enabled(if: MultipartParser.isThere, MultipartParser.comment))
     func independentParser() async throws {
         let folder = TemporaryFolder()

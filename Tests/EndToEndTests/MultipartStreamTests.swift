@@ -23,7 +23,7 @@ struct MultipartStreamTests {
     private static let last = ("Content-Disposition: form-data; name=\"last\"", Data("end".utf8))
 
     @Test(
-        "Sequences, files and values arrive in order, with a length if all lengths are known", .covers("U-313"),
+        "Sequences, files and values arrive in order, with a length if all lengths are known",
         arguments: RealSession.allCases, [true, false])
     func arrives(session: RealSession, isLengthKnown: Bool) async throws {
         let server = try MockServer.forTest { _ in Self.ok }
@@ -59,7 +59,7 @@ struct MultipartStreamTests {
 
     @Test(
         "A part that is longer or shorter than its length fails with its name, and no complete request arrives",
-        .covers("U-314"), arguments: RealSession.allCases, [-1, 1])
+        arguments: RealSession.allCases, [-1, 1])
     func wrongLength(session: RealSession, difference: Int64) async throws {
         let server = try MockServer.forTest { _ in Self.ok }
         for sizes in [[5], [100_000, 100_000]] {
@@ -78,7 +78,7 @@ struct MultipartStreamTests {
     }
 
     @Test(
-        "An error of the sequence of a part is the result, and no complete request arrives", .covers("U-314"),
+        "An error of the sequence of a part is the result, and no complete request arrives",
         arguments: RealSession.allCases, [nil, 1_000_000] as [Int64?])
     func producerError(session: RealSession, length: Int64?) async throws {
         let server = try MockServer.forTest { _ in Self.ok }
@@ -91,7 +91,7 @@ struct MultipartStreamTests {
     }
 
     @Test(
-        "A retry and a redirect send the form again, unless a sequence can be read only once", .covers("U-315"),
+        "A retry and a redirect send the form again, unless a sequence can be read only once",
         arguments: RealSession.allCases, [307, 503])
     func again(session: RealSession, status: Int) async throws {
         let server = try MockServer.forTest { _ in Self.ok }
@@ -115,7 +115,7 @@ struct MultipartStreamTests {
         #expect(server.receivedRequests.count == 3)
     }
 
-    @Test("A body that cannot be a part fails with the name of the part", .covers("U-314"))
+    @Test("A body that cannot be a part fails with the name of the part")
     func invalid() async throws {
         let service = WebService("https://h", session: MockSession())
         let bodies: [Request.Body] = [
@@ -136,8 +136,7 @@ struct MultipartStreamTests {
     }
 
     @Test(
-        "The length is known if that of each part is, and a form is described without reading a sequence",
-        .covers("U-313"))
+        "The length is known if that of each part is, and a form is described without reading a sequence")
     func lengths() throws {
         @Sendable func opened() -> Chunks {
             Issue.record("the sequence was opened")
@@ -154,7 +153,7 @@ struct MultipartStreamTests {
     }
 
     #if WEBSERVICE_CURL
-    @Test("A server that does not read stops the sequence of a part", .covers("U-313"))
+    @Test("A server that does not read stops the sequence of a part")
     func backPressure() async throws {
         let server = try MockServer.forTest()
         server.onHead(.POST, "/", MockResponse(statusCode: 200) { $0.pause(for: .seconds(60)) })

@@ -53,7 +53,7 @@ struct MultipartTests {
     }
 
     @Test(
-        "Strings, bytes and files arrive in order, with an exact length and no transfer coding", .covers("M-11"),
+        "Strings, bytes and files arrive in order, with an exact length and no transfer coding",
         arguments: FoundationBacked.allCases)
     func arrives(kind: FoundationBacked) async throws {
         let folder = TemporaryFolder()
@@ -92,7 +92,7 @@ struct MultipartTests {
     }
 
     @Test(
-        "Forms without files, without parts and with 10,000 parts arrive", .covers("M-11"),
+        "Forms without files, without parts and with 10,000 parts arrive",
         arguments: FoundationBacked.allCases)
     func inMemory(kind: FoundationBacked) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 201) }
@@ -207,7 +207,7 @@ struct MultipartTests {
     // MARK: A shell
 
     @Test(
-        "The curl description sends the same bytes, files included", .covers("C-32"), .enabled(if: Shell.curl != nil),
+        "The curl description sends the same bytes, files included", .enabled(if: Shell.curl != nil),
         arguments: Shell.all)
     func curlDescription(shell: Shell) async throws {
         let folder = TemporaryFolder()

@@ -20,8 +20,7 @@ struct ProgramHeadersOverSocketsTests {
     }
 
     @Test(
-        "They are sent once, unless the request has the fields or the configuration of the session has none",
-        .covers("U-316"))
+        "They are sent once, unless the request has the fields or the configuration of the session has none")
     func fields() async throws {
         let program = [Headers.Name.userAgent, .acceptLanguage].map { Headers.program.values(for: $0) }
         let plain = FoundationSession.defaultConfiguration

@@ -37,7 +37,7 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "Credentials are not sent to another origin, nor again later in the chain", .covers("C-10", "C-11", "C-14"),
+        "Credentials are not sent to another origin, nor again later in the chain",
         arguments: RealSession.transports)
     func credentials(kind: RealSession) async throws {
         let home = try MockServer.forTest()
@@ -67,7 +67,7 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "Each host in a chain of redirects receives only its own cookies from the jar", .covers("C-11"),
+        "Each host in a chain of redirects receives only its own cookies from the jar",
         arguments: RealSession.withoutCookieStorage)
     func cookiesOfEachHost(kind: RealSession) async throws {
         let home = try MockServer.forTest()
@@ -88,7 +88,6 @@ struct RulesOverSocketsTests {
 
     @Test(
         "A redirect that must not be followed is a typed error, and no other server is contacted",
-        .covers("C-15", "C-16", "H-08"),
         arguments: RealSession.transports)
     func refused(kind: RealSession) async throws {
         let home = try MockServer.forTest()
@@ -112,7 +111,7 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "A redirect without a usable target is delivered as a response", .covers("H-09"),
+        "A redirect without a usable target is delivered as a response",
         arguments: RealSession.transports)
     func noTarget(kind: RealSession) async throws {
         let server = try MockServer.forTest()
@@ -150,7 +149,7 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "A body over the limit is an error, and a body at the limit is not", .covers("H-01", "H-02"),
+        "A body over the limit is an error, and a body at the limit is not",
         arguments: RealSession.transports,
         [-1, 0, 1])
     func responseLimit(kind: RealSession, excess: Int) async throws {
@@ -173,7 +172,7 @@ struct RulesOverSocketsTests {
                 == 200_000 + excess)
     }
 
-    @Test("Silence that exceeds a timeout below one second is URLError.timedOut", .covers("H-05"))
+    @Test("Silence that exceeds a timeout below one second is URLError.timedOut")
     func idleTimeout() async throws {
         let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200)
@@ -197,7 +196,7 @@ struct RulesOverSocketsTests {
 
     @Test(
         "Two equal Location fields are followed, as is one with a comma if the session separates fields",
-        .covers("H-09"), arguments: RealSession.transports)
+        arguments: RealSession.transports)
     func locations(kind: RealSession) async throws {
         let server = try MockServer.forTest()
         server.on(.GET, "/a%2C%20b", .text("comma"))

@@ -18,7 +18,7 @@ struct ServerClientCertificateTests {
         return WebService(server.baseURLString, session: try CurlSession(configuration: configuration))
     }
 
-    @Test("A request has the certificate of its client, and a URL with the scheme https", .covers("M-366"))
+    @Test("A request has the certificate of its client, and a URL with the scheme https")
     func certificate() async throws {
         let client = try ClientCertificates(subject: "/O=Brewery/CN=Zoë")
         let server = try MockServer(clientCA: client.authority)
@@ -29,7 +29,7 @@ struct ServerClientCertificateTests {
         #expect(request.url?.absoluteString == "\(server.baseURLString)/me")
     }
 
-    @Test("A client without a certificate, or with one of another authority, fails", .covers("M-366"))
+    @Test("A client without a certificate, or with one of another authority, fails")
     func rejection() async throws {
         let client = try ClientCertificates(subject: "/CN=ann")
         let server = try MockServer(clientCA: client.authority)
@@ -44,7 +44,7 @@ struct ServerClientCertificateTests {
         #expect(try await service(server, client).GET("/").string().value == "ale")
     }
 
-    @Test("A certificate may be optional, and one that is sent is verified", .covers("M-366"))
+    @Test("A certificate may be optional, and one that is sent is verified")
     func optional() async throws {
         let client = try ClientCertificates(subject: "/CN=ann")
         let server = try MockServer(clientCA: client.authority, requiresClientCertificate: false)
@@ -56,7 +56,7 @@ struct ServerClientCertificateTests {
         #expect(server.receivedRequests.count == 2)
     }
 
-    @Test("Each connection of a session has the certificate, also if TLS resumes", .covers("M-366"))
+    @Test("Each connection of a session has the certificate, also if TLS resumes")
     func resumption() async throws {
         let client = try ClientCertificates(subject: "/CN=ann")
         let server = try MockServer(clientCA: client.authority)
@@ -80,7 +80,7 @@ struct ServerClientCertificateTests {
         #expect(plain.receivedRequests.map { $0.url?.absoluteString } == ["\(plain.baseURLString)/a"])
     }
 
-    @Test("A file without a certificate is a typed error", .covers("M-366"))
+    @Test("A file without a certificate is a typed error")
     func invalidAuthority() throws {
         let folder = TemporaryFolder()
         for file in [try folder.file("empty.pem"), folder.url.appendingPathComponent("missing.pem")] {

@@ -4,8 +4,8 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-/// H-48: The conformance suite over mocks and over sessions that break the contract.
-@Suite("The conformance suite", .covers("H-48"), .permit)
+/// The conformance suite over mocks and over sessions that break the contract.
+@Suite("The conformance suite", .permit)
 struct SessionConformanceTests {
     @Test("Every scenario has a unique name")
     func names() {
@@ -25,7 +25,7 @@ struct SessionConformanceTests {
         try await scenario.run(over: RequestRecordingSession(mock), stubbedBy: mock)
     }
 
-    @Test("All scenarios run in one call, which returns the failures", .covers("M-349"))
+    @Test("All scenarios run in one call, which returns the failures")
     func failures() async throws {
         #expect(try await SessionScenario.failures(over: MockSession()) == [])
         let failures = try await SessionScenario.failures(over: Deaf(error: URLError(.badURL)), limit: .milliseconds(5))
@@ -48,8 +48,7 @@ struct SessionConformanceTests {
     }
 
     @Test(
-        "A session that never completes, or completes twice, fails the scenario and does not block it",
-        .covers("C-41", "C-43"))
+        "A session that never completes, or completes twice, fails the scenario and does not block it")
     func adversarial() async throws {
         for scenario in SessionScenario.all.prefix(20) {
             let failure = await #expect(throws: SessionScenario.Failure.self) {

@@ -8,7 +8,7 @@ import WebServiceMocking
 @Suite("Shared exchanges over a network", .permit)
 struct SharedExchangeTests {
     @Test(
-        "Joined tasks send one request, and cancelling one leaves the others", .covers("C-420", "C-421"),
+        "Joined tasks send one request, and cancelling one leaves the others",
         arguments: RealSession.allCases)
     func join(session: RealSession) async throws {
         let gate = StreamTests.Gate()
@@ -27,7 +27,7 @@ struct SharedExchangeTests {
         #expect(server.receivedRequests.count == 1)
     }
 
-    @Test("A queued request is sent after the first one has ended", .covers("C-422"), arguments: RealSession.allCases)
+    @Test("A queued request is sent after the first one has ended", arguments: RealSession.allCases)
     func queue(session: RealSession) async throws {
         let server = try MockServer.forTest()
         server.on(.POST, "/x", [.text("1"), .text("2"), .text("3")])

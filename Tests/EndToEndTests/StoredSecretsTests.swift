@@ -26,8 +26,7 @@ struct StoredSecretsTests {
     }
 
     @Test(
-        "A storage holds the response body, and nothing of requests, header fields, cookies or credentials",
-        .covers("C-65"))
+        "A storage holds the response body, and nothing of requests, header fields, cookies or credentials")
     func canaries() async throws {
         let folder = TemporaryFolder.forTest().url.appendingPathComponent("secrets")
         let server = try MockServer.forTest { request in

@@ -29,7 +29,7 @@ struct StreamEdgeTests {
         return (data, nil)
     }
 
-    @Test("The idle timeout does not run while the reader pauses", .covers("S-04"))
+    @Test("The idle timeout does not run while the reader pauses")
     func slowReader() async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200, data: Data(count: 8 << 20)) }
         let clock = TestClock()
@@ -41,7 +41,7 @@ struct StreamEdgeTests {
         #expect(await read(body) == (Data(count: 8 << 20), nil))
     }
 
-    @Test("A server that is silent for the idle timeout ends a stream, after the bytes before", .covers("S-05"))
+    @Test("A server that is silent for the idle timeout ends a stream, after the bytes before")
     func silence() async throws {
         let server = try MockServer.forTest { _ in
             MockResponse(statusCode: 200) { body in
@@ -60,7 +60,7 @@ struct StreamEdgeTests {
         #expect(error?.code == .timedOut)
     }
 
-    @Test("A task can be cancelled before its head, between the head and the body, and after the end", .covers("S-10"))
+    @Test("A task can be cancelled before its head, between the head and the body, and after the end")
     func cancelling() async throws {
         let server = try MockServer.forTest()
         server.on(.GET, "/silent") { _ in
@@ -90,7 +90,7 @@ struct StreamEdgeTests {
         #expect(log.body.trailers == [:])
     }
 
-    @Test("A reset within the body is an error, and never a complete body", .covers("S-12"))
+    @Test("A reset within the body is an error, and never a complete body")
     func reset() async throws {
         var response = MockResponse(statusCode: 200, data: Data(count: 100_000))
         response.wire = .reset(after: 60_000)
@@ -105,7 +105,7 @@ struct StreamEdgeTests {
         }
     }
 
-    @Test("The lines of a compressed stream are delivered when the server flushes them", .covers("S-13", "E-24"))
+    @Test("The lines of a compressed stream are delivered when the server flushes them")
     func flushes() async throws {
         let gate = StreamTests.Gate()
         let server = try MockServer.forTest { _ in
@@ -139,7 +139,7 @@ struct StreamEdgeTests {
     }
 
     @Test(
-        "A compressed stream that is cut, damaged or followed by garbage is an error after its bytes", .covers("S-15"),
+        "A compressed stream that is cut, damaged or followed by garbage is an error after its bytes",
         arguments: ["cut", "checksum", "garbage"])
     func damage(kind: String) async throws {
         let plain = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* $0 >> 7) })
@@ -161,7 +161,7 @@ struct StreamEdgeTests {
         #expect(code == .cannotDecodeContentData, "\(data.count)")
     }
 
-    @Test("Trailer fields are available after the end of the body, and not before", .covers("S-22"))
+    @Test("Trailer fields are available after the end of the body, and not before")
     func trailers() async throws {
         let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200) { try $0.write(Data("ale".utf8)) }
@@ -174,7 +174,7 @@ struct StreamEdgeTests {
         #expect(body.trailers == ["Repr-Digest": "sha-256=:x:"])
     }
 
-    @Test("Interim responses precede the head of a stream", .covers("S-23"))
+    @Test("Interim responses precede the head of a stream")
     func interim() async throws {
         let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200) { try $0.write(Data("ale".utf8)) }
@@ -186,7 +186,7 @@ struct StreamEdgeTests {
         #expect(await read(log.body) == (Data("ale".utf8), nil))
     }
 
-    @Test("Observers receive the interim heads of a response, with their fields", .covers("S-301"))
+    @Test("Observers receive the interim heads of a response, with their fields")
     func observedInterim() async throws {
         let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200)
@@ -207,7 +207,7 @@ struct StreamEdgeTests {
         #expect(links == ["</style.css>"])
     }
 
-    @Test("Open streams do not delay other requests to the same host", .covers("S-25"))
+    @Test("Open streams do not delay other requests to the same host")
     func manyStreams() async throws {
         let server = try MockServer.forTest()
         server.on(.GET, "/stream") { _ in MockResponse(statusCode: 200) { $0.pause(for: .seconds(300)) } }
@@ -221,7 +221,7 @@ struct StreamEdgeTests {
         #expect(streams.allSatisfy { $0.body.trailers == nil })
     }
 
-    @Test("Closing the session ends every reader, and dropping the service ends none", .covers("S-27", "S-28"))
+    @Test("Closing the session ends every reader, and dropping the service ends none")
     func closing() async throws {
         let gate = StreamTests.Gate()
         let server = try MockServer.forTest { _ in
@@ -247,7 +247,7 @@ struct StreamEdgeTests {
         for _ in 1...5 { gate.open() }
     }
 
-    @Test("A server that closes while the reader is paused loses no byte", .covers("S-29"))
+    @Test("A server that closes while the reader is paused loses no byte")
     func closedWhilePaused() async throws {
         let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200, data: Data(repeating: 7, count: 100_000))
@@ -261,7 +261,7 @@ struct StreamEdgeTests {
         #expect(await read(body) == (Data(repeating: 7, count: 100_000), nil))
     }
 
-    @Test("A stream that is paused after each chunk delivers every byte in order", .covers("S-30"))
+    @Test("A stream that is paused after each chunk delivers every byte in order")
     func pauses() async throws {
         let size = (isSoak ? 160 : 16) << 20
         let content = DownloadFixture.content(1 << 20)
@@ -284,7 +284,7 @@ struct StreamEdgeTests {
         #expect(isEqual, "\(chunks) chunks")
     }
 
-    @Test("A paused stream that is not read is cancelled, and its connection is closed", .covers("S-33"))
+    @Test("A paused stream that is not read is cancelled, and its connection is closed")
     func cancelledWhilePaused() async throws {
         let closed = StreamTests.Count()
         let server = try MockServer.forTest { _ in
@@ -302,7 +302,7 @@ struct StreamEdgeTests {
         #expect(await read(body).code == .cancelled)
     }
 
-    @Test("Cancellations at any instant end an exchange once", .covers("S-09"))
+    @Test("Cancellations at any instant end an exchange once")
     func races() async throws {
         let server = try MockServer.forTest { request in
             MockResponse(statusCode: 200) { body in

@@ -14,7 +14,7 @@ struct StreamFileTests {
     }
 
     @Test(
-        "The file has every byte and replaces an earlier one", .covers("U-310"), arguments: RealSession.allCases)
+        "The file has every byte and replaces an earlier one", arguments: RealSession.allCases)
     func complete(session: RealSession) async throws {
         let content = DownloadFixture.content(3 << 20)
         let server = try MockServer.forTest { request in
@@ -31,7 +31,7 @@ struct StreamFileTests {
     }
 
     @Test(
-        "A truncated body and a cancellation leave the earlier file and no other", .covers("U-310"),
+        "A truncated body and a cancellation leave the earlier file and no other",
         arguments: RealSession.streaming, [true, false])
     func interrupted(session: RealSession, isCancelled: Bool) async throws {
         let server = try MockServer.forTest { _ in
@@ -61,7 +61,7 @@ struct StreamFileTests {
         #expect(try Data(contentsOf: file) == Data("earlier".utf8))
     }
 
-    @Test("A destination that cannot be a file is an error, and the body can still be read", .covers("U-311"))
+    @Test("A destination that cannot be a file is an error, and the body can still be read")
     func unusable() async throws {
         let mock = MockSession()
         mock.addStub(MockResponse(statusCode: 200, data: Data("ale".utf8)))
@@ -86,7 +86,7 @@ struct StreamFileTests {
     }
 
     @Test(
-        "A full disk is an error, and the temporary file is removed", .covers("U-311"),
+        "A full disk is an error, and the temporary file is removed",
         .enabled(if: SmallDisk.canMount, "only a privileged user can mount a file system"))
     func fullDisk() async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200, data: Data(count: 2 << 20)) }
@@ -102,7 +102,7 @@ struct StreamFileTests {
     }
 
     @Test(
-        "The progress of a stream has its length, rate and remaining time", .covers("U-312"),
+        "The progress of a stream has its length, rate and remaining time",
         arguments: RealSession.streaming)
     func progress(session: RealSession) async throws {
         let gate = StreamTests.Gate()
@@ -141,7 +141,7 @@ struct StreamFileTests {
     }
 
     #if WEBSERVICE_CURL
-    @Test("The progress of an upload has its length, rate and remaining time", .covers("U-312"))
+    @Test("The progress of an upload has its length, rate and remaining time")
     func uploadProgress() async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200, data: Data(count: 10)) }
         for length in [10_000, nil] as [Int64?] {

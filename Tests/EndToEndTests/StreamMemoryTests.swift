@@ -22,7 +22,7 @@ struct StreamMemoryTests {
         return Dictionary(lines.map { (String($0[0]), Int($0[1]) ?? 0) }, uniquingKeysWith: { $1 })
     }
 
-    @Test("An idle stream needs at most 30 KB and no processor time", .covers("S-26", "S-35"))
+    @Test("An idle stream needs at most 30 KB and no processor time")
     func idle() async throws {
         let count = isSoak ? 10_000 : 250
         let numbers = try await measure("idle", "http://127.0.0.1", "\(count)")
@@ -41,7 +41,7 @@ struct StreamMemoryTests {
         #expect(numbers["listed"] == 0)
     }
 
-    @Test("A large file is sent with hardly more memory than a small one", .covers("U-01"))
+    @Test("A large file is sent with hardly more memory than a small one")
     func upload() async throws {
         let size = isSoak ? 5 << 30 : 64 << 20
         let file = TemporaryFolder.forTest().url.appendingPathComponent("upload")
@@ -57,7 +57,7 @@ struct StreamMemoryTests {
         #expect(peaks[1] - peaks[0] <= 2_048)
     }
 
-    @Test("A part of a form that a sequence produces needs hardly more memory if it is large", .covers("U-313"))
+    @Test("A part of a form that a sequence produces needs hardly more memory if it is large")
     func form() async throws {
         var peaks: [Int] = []
         for length in [1 << 20, isSoak ? 1 << 30 : 64 << 20] {
@@ -69,7 +69,7 @@ struct StreamMemoryTests {
         #expect(peaks[1] - peaks[0] <= 2_048)
     }
 
-    @Test("A slow reader of a large body needs hardly more memory than one of a small body", .covers("S-03"))
+    @Test("A slow reader of a large body needs hardly more memory than one of a small body")
     func slowReader() async throws {
         let sizes = [1 << 20, isSoak ? 1 << 30 : 32 << 20]
         let server = try MockServer.forTest { request in
@@ -91,7 +91,7 @@ struct StreamMemoryTests {
         #expect(peaks[1] - peaks[0] <= 2_048)
     }
 
-    @Test("A compressed body of zeros is decoded with hardly more memory than a small one", .covers("S-14"))
+    @Test("A compressed body of zeros is decoded with hardly more memory than a small one")
     func bomb() async throws {
         let sizes = [1 << 20, isSoak ? 1 << 30 : 64 << 20]
         let encoded = try sizes.map { size in

@@ -24,7 +24,7 @@ struct StreamTests {
     }
 
     @Test(
-        "Each chunk is delivered before the server sends the next one", .covers("S-01"),
+        "Each chunk is delivered before the server sends the next one",
         arguments: RealSession.streaming)
     func chunks(session: RealSession) async throws {
         let gate = Gate()
@@ -55,7 +55,7 @@ struct StreamTests {
     }
 
     @Test(
-        "A slow reader receives every byte, and few bytes are buffered", .covers("S-02", "S-03"),
+        "A slow reader receives every byte, and few bytes are buffered",
         arguments: RealSession.allCases)
     func slowReader(session: RealSession) async throws {
         let size = 8 << 20
@@ -74,7 +74,7 @@ struct StreamTests {
         #expect(log.body.trailers == [:])
     }
 
-    @Test("Leaving the loop closes the connection", .covers("S-06"), arguments: RealSession.streaming)
+    @Test("Leaving the loop closes the connection", arguments: RealSession.streaming)
     func leaving(session: RealSession) async throws {
         let closed = Count()
         let server = try MockServer { _ in
@@ -95,7 +95,7 @@ struct StreamTests {
     }
 
     @Test(
-        "Releasing the response without reading it closes the connection", .covers("S-07"),
+        "Releasing the response without reading it closes the connection",
         arguments: RealSession.streaming)
     func releasing(session: RealSession) async throws {
         let closed = Count()
@@ -115,7 +115,7 @@ struct StreamTests {
     }
 
     @Test(
-        "Cancelling the Swift task or the session task ends a waiting read once", .covers("S-08", "S-09"),
+        "Cancelling the Swift task or the session task ends a waiting read once",
         arguments: [true, false])
     func cancelling(isSwiftTask: Bool) async throws {
         for session in RealSession.streaming {
@@ -150,7 +150,7 @@ struct StreamTests {
     }
 
     @Test(
-        "The bytes of a truncated body are delivered before the error", .covers("S-11"),
+        "The bytes of a truncated body are delivered before the error",
         arguments: RealSession.streaming)
     func truncated(session: RealSession) async throws {
         var response = MockResponse(statusCode: 200, data: Data(repeating: 1, count: 1_000))
@@ -167,7 +167,7 @@ struct StreamTests {
         if session == .curlIfBuilt { #expect(count > 600, "\(count)") }
     }
 
-    @Test("A status other than 200 to 299 is an error with the body", .covers("S-16"), arguments: RealSession.allCases)
+    @Test("A status other than 200 to 299 is an error with the body", arguments: RealSession.allCases)
     func unacceptable(session: RealSession) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 404, json: ["error": "no beer"]) }
         defer { server.stop() }
@@ -178,7 +178,7 @@ struct StreamTests {
     }
 
     @Test(
-        "Interceptors apply only until the head is accepted", .covers("S-17", "S-20"), arguments: RealSession.streaming)
+        "Interceptors apply only until the head is accepted", arguments: RealSession.streaming)
     func interceptors(session: RealSession) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -203,7 +203,7 @@ struct StreamTests {
         #expect(requests.value == 2)
     }
 
-    @Test("A stream starts after a refresh of the credential", .covers("S-18"), arguments: RealSession.streaming)
+    @Test("A stream starts after a refresh of the credential", arguments: RealSession.streaming)
     func authentication(session: RealSession) async throws {
         let server = try MockServer { request in
             let isCurrent = request.headers[.authorization] == "Bearer 2"
@@ -217,7 +217,7 @@ struct StreamTests {
         #expect(server.receivedRequests.count == 2)
     }
 
-    @Test("Redirects are followed before the body is streamed", .covers("S-19"), arguments: RealSession.streaming)
+    @Test("Redirects are followed before the body is streamed", arguments: RealSession.streaming)
     func redirects(session: RealSession) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -232,7 +232,7 @@ struct StreamTests {
         #expect(try await log.body.collect(upTo: 10) == Data("ale".utf8))
     }
 
-    @Test("A deadline that the request sets applies to the body", .covers("S-21"), arguments: RealSession.streaming)
+    @Test("A deadline that the request sets applies to the body", arguments: RealSession.streaming)
     func deadline(session: RealSession) async throws {
         let server = try MockServer { _ in
             MockResponse(statusCode: 200) { body in
@@ -254,7 +254,7 @@ struct StreamTests {
 
     @Test(
         "The deadline and the maximum size of a service end its requests, not its streams and downloads",
-        .covers("H-281"), arguments: RealSession.allCases.map { $0 } + [nil])
+        arguments: RealSession.allCases.map { $0 } + [nil])
     func serviceLimits(session: RealSession?) async throws {
         let clock = TestClock()
         let mock = MockSession(clock: clock)
@@ -295,7 +295,7 @@ struct StreamTests {
         return (service, mock, clock)
     }
 
-    @Test("A deadline of the service ends a request, not a stream; one of the stream does", .covers("H-281"))
+    @Test("A deadline of the service ends a request, not a stream; one of the stream does")
     func serviceDeadline() async throws {
         let (service, mock, clock) = limitedService()
         let (elements, feed) = AsyncStream<Data>.makeStream()
@@ -320,7 +320,7 @@ struct StreamTests {
         silence.finish()
     }
 
-    @Test("A deadline of the service does not end a download; one of the download does", .covers("H-281"))
+    @Test("A deadline of the service does not end a download; one of the download does")
     func serviceDeadlineOfDownloads() async throws {
         let (service, mock, clock) = limitedService()
         let folder = TemporaryFolder.forTest().url
@@ -344,7 +344,7 @@ struct StreamTests {
         silence.finish()
     }
 
-    @Test("A second iteration is an error", .covers("S-24"))
+    @Test("A second iteration is an error")
     func secondIteration() async throws {
         let mock = MockSession()
         mock.addStub(MockResponse(statusCode: 200, data: Data("ale".utf8)))
@@ -358,7 +358,7 @@ struct StreamTests {
         #expect(tooLong?.code == .responseTooLarge)
     }
 
-    @Test("An empty body and the response to HEAD are empty streams", .covers("S-34"), arguments: RealSession.allCases)
+    @Test("An empty body and the response to HEAD are empty streams", arguments: RealSession.allCases)
     func empty(session: RealSession) async throws {
         let server = try MockServer { request in
             MockResponse(

@@ -8,7 +8,7 @@ import WebServiceMocking
 
 @Suite("Streamed uploads: real time", .permit)
 struct StreamedUploadRealTimeTests {
-    @Test("Without a response, the body is sent when the wait has elapsed", .covers("U-12"), arguments: [true, false])
+    @Test("Without a response, the body is sent when the wait has elapsed", arguments: [true, false])
     func silence(isStream: Bool) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         server.onHead(.POST, "/", nil)

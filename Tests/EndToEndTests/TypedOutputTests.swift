@@ -32,7 +32,7 @@ struct TypedOutputTests {
     }
 
     @Test(
-        "A typed request is streamed, and cancelling everything ends the stream", .covers("C-431"),
+        "A typed request is streamed, and cancelling everything ends the stream",
         arguments: RealSession.streaming)
     func stream(session: RealSession) async throws {
         let (service, server) = try setUp(session)
@@ -51,7 +51,7 @@ struct TypedOutputTests {
         expectHeaders(server)
     }
 
-    @Test("The events of a typed request are received", .covers("C-431"), arguments: RealSession.streaming)
+    @Test("The events of a typed request are received", arguments: RealSession.streaming)
     func events(session: RealSession) async throws {
         let (service, server) = try setUp(session)
         server.on(.GET, "/log", .events([ServerSentEvent(data: "one"), ServerSentEvent(data: "two")]))
@@ -61,7 +61,7 @@ struct TypedOutputTests {
         expectHeaders(server)
     }
 
-    @Test("A typed request is downloaded to a file", .covers("C-431"), arguments: RealSession.streaming)
+    @Test("A typed request is downloaded to a file", arguments: RealSession.streaming)
     func download(session: RealSession) async throws {
         let (service, server) = try setUp(session)
         server.on(.GET, "/log", .text("content"))

@@ -95,7 +95,7 @@ struct UnneededBodyTests {
     }
 
     @Test(
-        "A body that is not needed does not fail the exchange, whatever its defect", .covers("H-470"),
+        "A body that is not needed does not fail the exchange, whatever its defect",
         arguments: RealSession.streaming, Sender.allCases)
     func defects(session: RealSession, sender: Sender) async throws {
         guard Self.deliversHead(session, sender) else { return }
@@ -113,7 +113,7 @@ struct UnneededBodyTests {
 
     #if !canImport(Darwin)
     @Test(
-        "Foundation on Linux loses a redirect whose body fails, and over a URLSession every response", .covers("H-470"))
+        "Foundation on Linux loses a redirect whose body fails, and over a URLSession every response")
     func lostHeads() async throws {
         for (session, sender) in [(RealSession.foundationSession, Sender.redirect), (.urlSession, .retry)] {
             guard RealSession.allCases.contains(session) else { continue }
@@ -126,7 +126,7 @@ struct UnneededBodyTests {
     }
     #endif
 
-    @Test("A connection is kept after a body that cannot be decoded, and closed after one over 1 MiB", .covers("H-471"))
+    @Test("A connection is kept after a body that cannot be decoded, and closed after one over 1 MiB")
     func connection() async throws {
         for (count, expected) in [(5_000, 1), (1_000_000, 1), (1_200_000, 2)] {
             for sender in [Sender.redirect, .retry] {
@@ -144,7 +144,7 @@ struct UnneededBodyTests {
     }
 
     @Test(
-        "The body of a redirect that is followed is read up to 1 MiB", .covers("H-471"), arguments: Consumption.allCases
+        "The body of a redirect that is followed is read up to 1 MiB", arguments: Consumption.allCases
     )
     func endless(consumption: Consumption) async throws {
         guard RealSession.best.isCurl else { return }
@@ -156,7 +156,7 @@ struct UnneededBodyTests {
     }
 
     @Test(
-        "The body of a redirect that is followed is awaited for one second", .covers("H-471"),
+        "The body of a redirect that is followed is awaited for one second",
         arguments: Consumption.allCases)
     func stalled(consumption: Consumption) async throws {
         guard RealSession.best.isCurl else { return }
@@ -176,7 +176,7 @@ struct UnneededBodyTests {
     }
 
     @Test(
-        "The last response of a retry is an error with its status, fields, bytes and cause", .covers("H-472"),
+        "The last response of a retry is an error with its status, fields, bytes and cause",
         arguments: RealSession.streaming, Consumption.allCases)
     func exhausted(session: RealSession, consumption: Consumption) async throws {
         for defect in Defect.allCases {
@@ -198,7 +198,7 @@ struct UnneededBodyTests {
         }
     }
 
-    @Test("A request that accepts every status receives the error of the body", .covers("H-472"))
+    @Test("A request that accepts every status receives the error of the body")
     func accepted() async throws {
         let server = try server(Defect.cut.apply(to: 404), Defect.cut.apply(to: 404))
         let service = try RealSession.best.service(server)
@@ -214,7 +214,7 @@ struct UnneededBodyTests {
     }
 
     @Test(
-        "A HEAD request and a 304 have no body, whatever their fields describe", .covers("H-470"),
+        "A HEAD request and a 304 have no body, whatever their fields describe",
         arguments: RealSession.allCases)
     func withoutBody(session: RealSession) async throws {
         for status in [200, 304, 404] {
@@ -232,7 +232,7 @@ struct UnneededBodyTests {
         }
     }
 
-    @Test("The status of a MockSession decides as well", .covers("H-470"), arguments: Sender.allCases)
+    @Test("The status of a MockSession decides as well", arguments: Sender.allCases)
     func mock(sender: Sender) async throws {
         for defect in [Defect.cut, .invalidChunk] {
             for consumption in Consumption.allCases {

@@ -28,7 +28,7 @@ struct UploadProgressTests {
     }
 
     @Test(
-        "A body of unknown length has no fraction before its end", .covers("U-300"), arguments: RealSession.streaming,
+        "A body of unknown length has no fraction before its end", arguments: RealSession.streaming,
         [true, false])
     func unknown(session: RealSession, isStreamed: Bool) async throws {
         let file = try UploadFile(size: 400_000)
@@ -52,7 +52,7 @@ struct UploadProgressTests {
     }
 
     @Test(
-        "A body of known length has it in each report", .covers("U-300"), arguments: RealSession.streaming,
+        "A body of known length has it in each report", arguments: RealSession.streaming,
         [true, false])
     func known(session: RealSession, isStreamed: Bool) async throws {
         let file = try UploadFile(size: 400_000)
@@ -68,7 +68,7 @@ struct UploadProgressTests {
         }
     }
 
-    @Test("A fraction is that of a known length, and 1 without a body", .covers("U-300"))
+    @Test("A fraction is that of a known length, and 1 without a body")
     func fractions() {
         #expect(TransferProgress().fractionSent == 1)
         #expect(TransferProgress(bytesSent: 5, bytesToSend: nil).fractionSent == nil)

@@ -10,7 +10,7 @@ struct UploadTests {
     private struct Failure: Error, Equatable { var number = 7 }
 
     @Test(
-        "A file is sent with its length and its bytes", .covers("U-01"), arguments: RealSession.allCases,
+        "A file is sent with its length and its bytes", arguments: RealSession.allCases,
         [0, 1, 300_000])
     func file(session: RealSession, size: Int) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
@@ -26,7 +26,7 @@ struct UploadTests {
     }
 
     @Test(
-        "A file that is missing, or not a regular file, fails before anything is sent", .covers("U-02"),
+        "A file that is missing, or not a regular file, fails before anything is sent",
         arguments: RealSession.allCases)
     func invalidFiles(session: RealSession) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
@@ -44,7 +44,7 @@ struct UploadTests {
     }
 
     @Test(
-        "A sequence is sent completely, chunked without a length and framed by its length otherwise", .covers("U-03"),
+        "A sequence is sent completely, chunked without a length and framed by its length otherwise",
         arguments: RealSession.allCases, [true, false])
     func sequence(session: RealSession, hasLength: Bool) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
@@ -73,7 +73,7 @@ struct UploadTests {
     }
 
     @Test(
-        "A sequence that is longer or shorter than its length fails, and no complete request arrives", .covers("U-04"),
+        "A sequence that is longer or shorter than its length fails, and no complete request arrives",
         arguments: RealSession.allCases, [-1, 1])
     func wrongLength(session: RealSession, difference: Int64) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
@@ -89,7 +89,7 @@ struct UploadTests {
     }
 
     @Test(
-        "An error of the sequence is the result, and no complete request arrives", .covers("U-05"),
+        "An error of the sequence is the result, and no complete request arrives",
         arguments: RealSession.allCases, [nil, 1_000_000] as [Int64?])
     func producerError(session: RealSession, length: Int64?) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
@@ -105,7 +105,7 @@ struct UploadTests {
         #expect(server.receivedRequests.isEmpty)
     }
 
-    @Test("A retry sends a file and a new sequence again", .covers("U-09"), arguments: RealSession.allCases)
+    @Test("A retry sends a file and a new sequence again", arguments: RealSession.allCases)
     func retry(session: RealSession) async throws {
         let server = try MockServer.forTest()
         let file = try UploadFile(size: 100_000)
@@ -121,7 +121,7 @@ struct UploadTests {
     }
 
     @Test(
-        "A retry of a sequence that was read fails with bodyNotReplayable and the response", .covers("U-09"),
+        "A retry of a sequence that was read fails with bodyNotReplayable and the response",
         arguments: RealSession.allCases)
     func noRetry(session: RealSession) async throws {
         let server = try MockServer.forTest()
@@ -156,7 +156,6 @@ struct UploadTests {
 
     @Test(
         "A redirect sends a file and a new sequence again; a sequence that was read fails, unless it becomes GET",
-        .covers("U-10"),
         arguments: RealSession.allCases, [303, 307, 308])
     func redirect(session: RealSession, status: Int) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
@@ -208,7 +207,7 @@ struct UploadTests {
         #expect(server.receivedRequests.map(\.body) == Array(repeating: chunks.content, count: 3))
     }
 
-    @Test("Cancelling the task cancels a sequence that is awaited", .covers("U-15"), arguments: RealSession.allCases)
+    @Test("Cancelling the task cancels a sequence that is awaited", arguments: RealSession.allCases)
     func cancelling(session: RealSession) async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let chunks = Fed()

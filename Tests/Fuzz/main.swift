@@ -1,6 +1,6 @@
 import Foundation
 
-// C-37. Passes mutated inputs to all parsers of bytes from a peer:
+// Passes mutated inputs to all parsers of bytes from a peer:
 //
 //     fuzz [INPUTS] [--seed SEED] [--only NAME] [--input BASE64]
 //

@@ -48,7 +48,7 @@ struct ComingFromELWebServiceTests {
 
     private func text(_ request: URLRequest) -> String? { request.httpBody.map { String(decoding: $0, as: UTF8.self) } }
 
-    @Test("The setters of a task accept variables of type [String: Any] and [String: String]", .covers("U-317"))
+    @Test("The setters of a task accept variables of type [String: Any] and [String: String]")
     func setters() async throws {
         let values: [String: Any] = ["b": 2, "a": "x", "c": true]
         let strings: [String: String] = ["b": "2", "a": "x"]
@@ -69,7 +69,7 @@ struct ComingFromELWebServiceTests {
         #expect(try await sent { $0.setHeaders(["b": "2", "b": "3"]) }.allHTTPHeaderFields == ["b": "2, 3"])
     }
 
-    @Test("The properties of a request accept literals directly and variables by an initializer", .covers("U-317"))
+    @Test("The properties of a request accept literals directly and variables by an initializer")
     func properties() throws {
         let values: [String: Any] = ["b": 2, "a": "x"]
         let strings: [String: String] = ["b": "2", "a": "x"]
@@ -90,7 +90,7 @@ struct ComingFromELWebServiceTests {
         #expect(names == ["a=x", "b=2", "custom-header-name=foo"])
     }
 
-    @Test("JSON text is a body, from bytes or a closure", .covers("U-317"))
+    @Test("JSON text is a body, from bytes or a closure")
     func json() async throws {
         let data = Data(#"{"name":"Ale"}"#.utf8)
         let requests = [
@@ -105,8 +105,7 @@ struct ComingFromELWebServiceTests {
     }
 
     @Test(
-        "With the characters of a query, a form differs from that of ELWebService in space and plus only",
-        .covers("U-317"))
+        "With the characters of a query, a form differs from that of ELWebService in space and plus only")
     func formCharacters() async throws {
         for byte in UInt8(0x20)..<0x7F {
             let value = String(UnicodeScalar(byte))

@@ -532,7 +532,7 @@ struct CookbookSnippets {
         #expect(error?.status == 401)
     }
 
-    @Test("C-332: a log-out ends the work of the user and removes the user's data")
+    @Test("a log-out ends the work of the user and removes the user's data")
     func logOut() async throws {
         let (chunks, writer) = AsyncStream<Data>.makeStream()
         let (file, started) = AsyncStream<Data>.makeStream()

@@ -43,7 +43,7 @@ struct Probe: Sendable {
         Probe(name: "sessions are deallocated while tasks that timed out are being cancelled") {
             try await timeoutsAndRelease()
         },
-        Probe(name: "C-35: random cancels and sessions that are deallocated") { try await cancelAndRelease() },
+        Probe(name: "random cancels and sessions that are deallocated") { try await cancelAndRelease() },
         Probe(name: "requests and their responses") { try await oneExchange() },
         Probe(name: "no network") { try await withoutNetwork() },
         Probe(name: "a server on ::1 only, by name") { try await onlyVersion6() },

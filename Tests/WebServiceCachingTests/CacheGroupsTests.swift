@@ -39,7 +39,7 @@ struct CacheGroupsTests {
         return sources
     }
 
-    @Test("The groups of the examples of RFC 9875 are read", .covers("M-372"))
+    @Test("The groups of the examples of RFC 9875 are read")
     func examples() {
         #expect(CacheGroups.names(in: #""scripts""#) == ["scripts"])
         #expect(CacheGroups.names(in: #""eurovision-results", "australia""#) == ["eurovision-results", "australia"])
@@ -55,7 +55,7 @@ struct CacheGroupsTests {
         #expect(CacheGroups.names(in: field) == names)
     }
 
-    @Test("The response to an unsafe request invalidates the responses of the groups that it names", .covers("M-372"))
+    @Test("The response to an unsafe request invalidates the responses of the groups that it names")
     func invalidation() async throws {
         serve(#""eurovision-results""#, invalidating: #""eurovision-results", "australia""#)
         #expect(try await sources() == [.network])
@@ -76,7 +76,7 @@ struct CacheGroupsTests {
         #expect(try await fixture.get().source == .cache)
     }
 
-    @Test("Letter case distinguishes groups, and another origin has other groups", .covers("M-372"))
+    @Test("Letter case distinguishes groups, and another origin has other groups")
     func identity() async throws {
         serve(#""a""#, invalidating: #""A""#)
         #expect(try await sources() == [.cache])
@@ -84,7 +84,7 @@ struct CacheGroupsTests {
         #expect(try await sources(of: ["https://other/a", "https://h:444/a", "/a"]) == [.cache, .cache, .network])
     }
 
-    @Test("Another account has other groups", .covers("M-372"))
+    @Test("Another account has other groups")
     func accounts() async throws {
         serve(#""a""#, invalidating: #""a""#)
         for account in ["ann", "bob"] {
@@ -99,7 +99,6 @@ struct CacheGroupsTests {
 
     @Test(
         "The field is ignored in the response to a safe request, and in a response that is not a success or redirect",
-        .covers("M-372"),
         arguments: [
             (.HEAD, 200), ("QUERY", 200), (.OPTIONS, 200), ("TRACE", 200), (.POST, 404), (.POST, 500), (.DELETE, 400),
         ] as [(Request.Method, Int)])
@@ -109,7 +108,7 @@ struct CacheGroupsTests {
     }
 
     @Test(
-        "A redirect of an unsafe request invalidates, also if it is followed", .covers("M-372"),
+        "A redirect of an unsafe request invalidates, also if it is followed",
         arguments: [302, 303, 307])
     func redirects(status: Int) async throws {
         fixture.serve { request in
@@ -144,7 +143,7 @@ struct CacheGroupsTests {
         #expect(try await fixture.get().source == .network)
     }
 
-    @Test("A response that was requested before an invalidation and arrives after it is not used", .covers("M-373"))
+    @Test("A response that was requested before an invalidation and arrives after it is not used")
     func late() async throws {
         let gate = Once<Bool>()
         fixture.serve { request in
@@ -165,7 +164,7 @@ struct CacheGroupsTests {
         #expect(try await fixture.text() == "cache x")
     }
 
-    @Test("A 304 that was requested before an invalidation and arrives after it is not used", .covers("M-373"))
+    @Test("A 304 that was requested before an invalidation and arrives after it is not used")
     func late304() async throws {
         fixture.serve(["Cache-Control": "max-age=5", "Cache-Groups": #""a""#], "old", tag: #""1""#)
         _ = try await fixture.get()
@@ -186,7 +185,7 @@ struct CacheGroupsTests {
         #expect(try await fixture.text() == "network x")
     }
 
-    @Test("An invalid response is not used offline, as a stale one or for HEAD", .covers("M-372"))
+    @Test("An invalid response is not used offline, as a stale one or for HEAD")
     func offline() async throws {
         serve(#""a""#, invalidating: #""a""#)
         #expect(try await sources(of: ["/b"]) == [.network])
@@ -203,7 +202,7 @@ struct CacheGroupsTests {
         #expect(error?.code == .networkConnectionLost)
     }
 
-    @Test("Code invalidates a group of an origin and of the current account", .covers("M-372"))
+    @Test("Code invalidates a group of an origin and of the current account")
     func byCode() async throws {
         serve(#""brewers", "b""#)
         let url = try #require(URL(string: "https://h/any"))
@@ -239,7 +238,7 @@ struct CacheGroupsTests {
         #expect(dates == [date, date])
     }
 
-    @Test("An invalidation survives the process and applies to all caches over one storage", .covers("M-374"))
+    @Test("An invalidation survives the process and applies to all caches over one storage")
     func restart() async throws {
         let folder = TemporaryFolder.forTest().url.appendingPathComponent("http")
         let (first, second) = (
@@ -259,7 +258,7 @@ struct CacheGroupsTests {
         #expect(try await third.get().source == .network)
     }
 
-    @Test("128 groups of 1,024 characters are supported; a response with more is not stored", .covers("M-375"))
+    @Test("128 groups of 1,024 characters are supported; a response with more is not stored")
     func manyGroups() async throws {
         let names = (0..<128).map { "\($0)".padding(toLength: 1_024, withPad: "x", startingAt: 0) }
         func field(_ names: [String]) -> String { names.map { "\"\($0)\"" }.joined(separator: ", ") }
@@ -271,7 +270,7 @@ struct CacheGroupsTests {
         #expect(task.timeline.events.map(\.detail).contains("not stored: more than 128 cache groups"))
     }
 
-    @Test("A response that names more than 128 groups invalidates all groups of its origin", .covers("M-375"))
+    @Test("A response that names more than 128 groups invalidates all groups of its origin")
     func manyInvalidations() async throws {
         let names = (0..<1_000).map { "\"\($0)\"" }.joined(separator: ", ")
         serve(#""a""#, invalidating: names)
@@ -342,7 +341,7 @@ struct CacheGroupsTests {
         #expect(try await fixture.get("/a", ["X-V": "1"]).source == .network)
     }
 
-    @Test("The list of a cache has the groups of each response, and not the invalid ones", .covers("M-372"))
+    @Test("The list of a cache has the groups of each response, and not the invalid ones")
     func entries() async throws {
         serve(#""b", "a""#, invalidating: #""b""#)
         _ = try await fixture.get()
@@ -355,7 +354,7 @@ struct CacheGroupsTests {
         for try await entry in fixture.cache.entries { Issue.record("\(entry.url) is listed") }
     }
 
-    @Test("Invalid responses are not listed if the key of a URL has no origin", .covers("M-372"))
+    @Test("Invalid responses are not listed if the key of a URL has no origin")
     func entriesOfKeys() async throws {
         let cache = ResponseCache(storage: MemoryStorage(), urlKey: { $0.path })
         fixture.service.interceptors = [cache]

@@ -25,8 +25,7 @@ struct CachedResponseTests {
     }
 
     @Test(
-        "The age includes Date, Age, the response delay and the resident time (RFC 9111, section 4.2.3)",
-        .covers("M-22"))
+        "The age includes Date, Age, the response delay and the resident time (RFC 9111, section 4.2.3)")
     func age() throws {
         func age(_ headers: Headers, requested: TimeInterval = 0, received: TimeInterval = 0, at now: TimeInterval)
             throws -> TimeInterval?
@@ -48,7 +47,7 @@ struct CachedResponseTests {
     }
 
     @Test(
-        "Expires counts from Date in every format, and an invalid date is stale", .covers("M-16", "M-22"),
+        "Expires counts from Date in every format, and an invalid date is stale",
         arguments: [
             ("Fri, 15 Jan 2027 09:00:00 GMT", 3_600.0), ("Friday, 15-Jan-27 09:00:00 GMT", 3_600),
             ("Fri Jan 15 09:00:00 2027", 3_600),
@@ -68,7 +67,7 @@ struct CachedResponseTests {
         #expect(try Self.stored(["Expires": value, "Cache-Control": "max-age=5"]).lifetime(usesHeuristics: true) == 5)
     }
 
-    @Test("S-maxage does not apply to a private cache, and only max-age overrides Expires", .covers("M-22"))
+    @Test("S-maxage does not apply to a private cache, and only max-age overrides Expires")
     func sharedDirectives() throws {
         #expect(try Self.stored(["Cache-Control": "s-maxage=60"]).lifetime(usesHeuristics: false) == 0)
         #expect(try Self.stored(["Cache-Control": "s-maxage=60, max-age=1"]).lifetime(usesHeuristics: false) == 1)
@@ -77,8 +76,7 @@ struct CachedResponseTests {
     }
 
     @Test(
-        "Opt-in heuristic freshness is a tenth of the time since Last-Modified, up to a week, for some statuses",
-        .covers("M-22")
+        "Opt-in heuristic freshness is a tenth of the time since Last-Modified, up to a week, for some statuses"
     )
     func heuristics() throws {
         let headers: Headers = ["Date": Self.text(0), "Last-Modified": Self.text(-1_000)]
@@ -100,7 +98,7 @@ struct CachedResponseTests {
     }
 
     @Test(
-        "No clock and no date makes a response fresh forever", .covers("H-43"),
+        "No clock and no date makes a response fresh forever",
         arguments: ["max-age=60", "max-age=99999999999999999999"])
     func clocks(directive: String) throws {
         let stored = try Self.stored(
@@ -125,8 +123,7 @@ struct CachedResponseTests {
     }
 
     @Test(
-        "All fields, even repeated ones, are stored except connection, cookie and no-cache fields",
-        .covers("M-14", "M-22"))
+        "All fields, even repeated ones, are stored except connection, cookie and no-cache fields")
     func fields() throws {
         let stored = try Self.stored([
             "Date": Self.text(0), "Connection": "X-Hop, close", "x-hop": "1", "Keep-Alive": "1", "TE": "1",
@@ -141,7 +138,7 @@ struct CachedResponseTests {
         #expect(try Self.stored([:], received: 5).headers["Date"] == Self.text(5))
     }
 
-    @Test("A response is stored only if its status, directives and Vary field allow it", .covers("M-22", "M-23"))
+    @Test("A response is stored only if its status, directives and Vary field allow it")
     func notStored() throws {
         func isStored(_ headers: Headers, status: Int = 200, redirects: [URL] = [], handlesCookies: Bool = true) throws
             -> Bool
@@ -188,7 +185,7 @@ struct CachedResponseTests {
         #expect(try !isStored(["Vary": "Accept Foo"]))
     }
 
-    @Test("Entity tags are compared by bytes, and combining characters do not hide a delimiter", .covers("M-22"))
+    @Test("Entity tags are compared by bytes, and combining characters do not hide a delimiter")
     func entityTags() throws {
         let (composed, decomposed) = ("\"\u{e9}\"", "\"e\u{301}\"")
         #expect(!EntityTag.describes(composed, decomposed))
@@ -208,8 +205,7 @@ struct CachedResponseTests {
     }
 
     @Test(
-        "A 304 replaces the fields, age and date of a stored response, except fields that describe the body",
-        .covers("M-22"))
+        "A 304 replaces the fields, age and date of a stored response, except fields that describe the body")
     func freshened() throws {
         let stored = try Self.stored([
             "Date": Self.text(-500), "Age": "400", "ETag": "\"a\"", "Content-Length": "4", "Content-Encoding": "gzip",

@@ -89,7 +89,7 @@ struct GroupedStorageTests {
 
     private func folder() -> URL { TemporaryFolder.forTest().url.appendingPathComponent("typed") }
 
-    @Test("A stored value is absent after the response to an unsafe request names its group", .covers("M-376"))
+    @Test("A stored value is absent after the response to an unsafe request names its group")
     func byResponse() async throws {
         for storage in [MemoryStorage(), try FileStorage(folder: folder())] as [any ResponseStorage] {
             let program = Program(storage)
@@ -107,7 +107,7 @@ struct GroupedStorageTests {
         }
     }
 
-    @Test("A stored value is absent after code invalidates its group", .covers("M-376"))
+    @Test("A stored value is absent after code invalidates its group")
     func byCode() async throws {
         let program = Program(MemoryStorage())
         _ = try await program.service.perform(Brewers()).value
@@ -137,7 +137,7 @@ struct GroupedStorageTests {
         #expect(error?.code == .noStoredData)
     }
 
-    @Test("A value that was requested before an invalidation and arrives after it is not used", .covers("M-373"))
+    @Test("A value that was requested before an invalidation and arrives after it is not used")
     func late() async throws {
         let memory = MemoryStorage()
         let program = Program(memory)
@@ -156,7 +156,7 @@ struct GroupedStorageTests {
         #expect(entries == ["group https://h brewers"])
     }
 
-    @Test("The invalidation is stored with the values, and survives the process", .covers("M-374"))
+    @Test("The invalidation is stored with the values, and survives the process")
     func restart() async throws {
         let folder = folder()
         let program = Program(try FileStorage(folder: folder))
@@ -188,7 +188,7 @@ struct GroupedStorageTests {
         #expect(try await program.service.stored(Brewers(path: "/c")).value.value == "y")
     }
 
-    @Test("A value with more than 128 groups is not stored, which is reported", .covers("M-375"))
+    @Test("A value with more than 128 groups is not stored, which is reported")
     func manyGroups() async throws {
         let program = Program(MemoryStorage(), groups: (0...128).map { "\"\($0)\"" }.joined(separator: ", "))
         #expect(try await program.service.perform(Brewers()).value == "x")

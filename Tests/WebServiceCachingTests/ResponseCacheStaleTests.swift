@@ -9,7 +9,7 @@ struct ResponseCacheStaleTests {
     private let fixture = CacheFixture()
 
     @Test(
-        "Must-revalidate and no-cache prevent the use of stale responses", .covers("M-22"),
+        "Must-revalidate and no-cache prevent the use of stale responses",
         arguments: ["max-age=5, must-revalidate", "max-age=5, no-cache"])
     func forbidden(directives: String) async throws {
         fixture.serve(
@@ -25,7 +25,7 @@ struct ResponseCacheStaleTests {
     }
 
     @Test(
-        "Stale-if-error applies to server errors and connection errors within its duration (RFC 5861)", .covers("M-22"))
+        "Stale-if-error applies to server errors and connection errors within its duration (RFC 5861)")
     func staleIfError() async throws {
         fixture.serve(["Cache-Control": "max-age=5, stale-if-error=10"], "one")
         _ = try await fixture.get()
@@ -58,7 +58,7 @@ struct ResponseCacheStaleTests {
     }
 
     @Test(
-        "Stale-if-error applies to requests that a later interceptor does not send", .covers("M-22"),
+        "Stale-if-error applies to requests that a later interceptor does not send",
         arguments: [("circuitOpen", true), ("concurrencyLimitExceeded", true), ("rateLimitExceeded", true)]
             + [("interceptorOrder", false), ("invalidHeader", false)])
     func staleIfRefused(code: String, isStale: Bool) async throws {
@@ -76,7 +76,7 @@ struct ResponseCacheStaleTests {
         #expect(error?.code.description == code)
     }
 
-    @Test("A response too old for the request is used instead of an error only with stale-if-error", .covers("M-22"))
+    @Test("A response too old for the request is used instead of an error only with stale-if-error")
     func tooOldForRequest() async throws {
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         _ = try await fixture.get()
@@ -91,7 +91,7 @@ struct ResponseCacheStaleTests {
         #expect(error?.code == .timedOut)
     }
 
-    @Test("Stale-while-revalidate returns immediately, and one validation runs in a separate exchange", .covers("M-22"))
+    @Test("Stale-while-revalidate returns immediately, and one validation runs in a separate exchange")
     func staleWhileRevalidate() async throws {
         fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one", tag: "\"1\"")
         _ = try await fixture.get("/a", ["Authorization": "Bearer 1"])
@@ -123,7 +123,7 @@ struct ResponseCacheStaleTests {
         #expect(try await fixture.text("/a", headers) == "network three")
     }
 
-    @Test("A background validation does not end with the scope of the request that caused it", .covers("M-22"))
+    @Test("A background validation does not end with the scope of the request that caused it")
     func validationAfterScope() async throws {
         let clock = ManualTimekeeper()
         let fixture = CacheFixture(timekeeper: clock)
@@ -145,7 +145,7 @@ struct ResponseCacheStaleTests {
         #expect(fixture.sent.values.count == 2)
     }
 
-    @Test("Only-if-cached returns a response within stale-while-revalidate without a validation", .covers("M-22"))
+    @Test("Only-if-cached returns a response within stale-while-revalidate without a validation")
     func staleOnlyIfCached() async throws {
         fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one")
         _ = try await fixture.get()
@@ -160,7 +160,7 @@ struct ResponseCacheStaleTests {
         #expect(fixture.sent.values.count == 1)
     }
 
-    @Test("A background validation is bound to the account of its request", .covers("C-61"))
+    @Test("A background validation is bound to the account of its request")
     func validationAfterSignOut() async throws {
         fixture.signIn("ann")
         let requests = Collected<String>()
@@ -207,7 +207,7 @@ struct ResponseCacheStaleTests {
     }
 
     @Test(
-        "A background validation passes through all interceptors, so a rejected token is refreshed", .covers("M-22")
+        "A background validation passes through all interceptors, so a rejected token is refreshed"
     )
     func validationRefreshes() async throws {
         let authentication = Authentication(TokenSource({ .bearer("old") }) { _ in .bearer("new") })

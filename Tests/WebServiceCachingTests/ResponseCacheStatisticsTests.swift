@@ -28,7 +28,7 @@ import WebServiceMocking
         return [counts.hits, counts.revalidations, counts.misses, counts.stores, counts.evictions]
     }
 
-    @Test("Each request is a hit, a revalidation or a miss", .covers("M-370"))
+    @Test("Each request is a hit, a revalidation or a miss")
     func outcomes() async throws {
         mock.on(.GET, "/a") { request in
             let isKnown = request.headers[.ifNoneMatch] == "\"1\""
@@ -48,7 +48,7 @@ import WebServiceMocking
         #expect(counts == [1, 1, 2, 3, 0])
     }
 
-    @Test("A stale response in place of an error is a hit, and an error without one is a miss", .covers("M-370"))
+    @Test("A stale response in place of an error is a hit, and an error without one is a miss")
     func errors() async throws {
         mock.on(
             .GET, "/a",
@@ -67,7 +67,7 @@ import WebServiceMocking
         #expect(counts == [1, 0, 3, 1, 0])
     }
 
-    @Test("A validation in the background counts as a revalidation after its hit", .covers("M-370"))
+    @Test("A validation in the background counts as a revalidation after its hit")
     func background() async throws {
         mock.on(.GET, "/a") { request in
             .status(request.headers[.ifNoneMatch] == nil ? 200 : 304)
@@ -79,7 +79,7 @@ import WebServiceMocking
         await eventually("the validation ends") { self.counts == [1, 1, 1, 2, 0] }
     }
 
-    @Test("More than 8 responses for one URL are evictions, and failures of the storage are counted", .covers("M-370"))
+    @Test("More than 8 responses for one URL are evictions, and failures of the storage are counted")
     func evictions() async throws {
         mock.on(.any) {
             .text($0.headers["Accept-Language"] ?? "").headers([
@@ -98,7 +98,7 @@ import WebServiceMocking
         #expect(failing.statistics.storageFailures > 0)
     }
 
-    @Test("500 requests at the same time are all counted", .covers("M-370"))
+    @Test("500 requests at the same time are all counted")
     func concurrency() async throws {
         mock.on(.any) { .text($0.path).header(.cacheControl, "max-age=60") }
         let service = mock.service
@@ -111,7 +111,7 @@ import WebServiceMocking
         #expect(counts == [250, 0, 250, 250, 0])
     }
 
-    @Test("The list has the freshness and the size of each response, and is no use of it", .covers("M-369"))
+    @Test("The list has the freshness and the size of each response, and is no use of it")
     func entries() async throws {
         let storage = MemoryStorage(maximumCount: 2)
         let account = Mutex<String?>("ann")
@@ -144,7 +144,7 @@ import WebServiceMocking
         #expect(Set(rest.map(\.account)) == ["ann", nil])
     }
 
-    @Test("A storage without a list ends the iteration with its error, and other entries are ignored", .covers("M-369"))
+    @Test("A storage without a list ends the iteration with its error, and other entries are ignored")
     func otherStorages() async throws {
         let error = await #expect(throws: WebServiceError.self) {
             for try await _ in ResponseCache(storage: HandStorage()).entries {}

@@ -18,7 +18,7 @@ struct ResponseCacheStorageTests {
     }
 
     @Test(
-        "An account never receives the stored response of another for the same URL", .covers("C-61"),
+        "An account never receives the stored response of another for the same URL",
         arguments: Kind.allCases)
     func accounts(kind: Kind) async throws {
         try await over(kind) { storage in
@@ -47,7 +47,6 @@ struct ResponseCacheStorageTests {
 
     @Test(
         "Without an account, a response is reused only for requests with the same credentials and cookies",
-        .covers("C-61"),
         arguments: Kind.allCases)
     func nobody(kind: Kind) async throws {
         try await over(kind) { storage in
@@ -69,7 +68,7 @@ struct ResponseCacheStorageTests {
         }
     }
 
-    @Test("A response that arrives after the account has changed is stored for neither account", .covers("C-61"))
+    @Test("A response that arrives after the account has changed is stored for neither account")
     func accountChangesMeanwhile() async throws {
         fixture.signIn("ann")
         fixture.serve { [unowned fixture] _ in
@@ -86,8 +85,7 @@ struct ResponseCacheStorageTests {
     }
 
     @Test(
-        "A request sent again after the account has changed neither uses nor changes the cache of the new one",
-        .covers("C-61")
+        "A request sent again after the account has changed neither uses nor changes the cache of the new one"
     )
     func accountChangesBetweenAttempts() async throws {
         let retrying = ClosureInterceptor { request, next in

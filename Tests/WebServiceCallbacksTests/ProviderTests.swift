@@ -216,7 +216,7 @@ struct ProviderTests {
     }
 
     @Test(
-        "A refused request writes nothing to standard error and standard output", .covers("M-332"),
+        "A refused request writes nothing to standard error and standard output",
         .exclusive)
     func quietRefusal() async throws {
         let result = try await #require(

@@ -47,7 +47,7 @@ struct AESGCMCipherTests {
         return bytes
     }
 
-    @Test("The published test cases of AES-256-GCM hold", .covers("C-436"), arguments: known)
+    @Test("The published test cases of AES-256-GCM hold", arguments: known)
     func publishedCases(known: Known) throws {
         let cipher = try AESGCMCipher(key: bytes(known.key))
         let sealed = bytes(known.nonce + known.ciphertext + known.tag)
@@ -57,7 +57,7 @@ struct AESGCMCipherTests {
         #expect(throws: WebServiceError.self) { try cipher.open(sealed, authenticating: context + [0]) }
     }
 
-    @Test("The context and the data may be slices", .covers("C-436"))
+    @Test("The context and the data may be slices")
     func slices() throws {
         let cipher = try cipher()
         let data = Data("abcdef".utf8)
@@ -66,14 +66,14 @@ struct AESGCMCipherTests {
         #expect(try cipher.open(padded.dropFirst(3), authenticating: Data("ab".utf8)) == Data("cdef".utf8))
     }
 
-    @Test("Each nonce is new", .covers("C-436"))
+    @Test("Each nonce is new")
     func nonces() throws {
         let cipher = try cipher()
         let nonces = try (0..<2_000).map { _ in try cipher.seal(Data(), authenticating: Data()).prefix(12) }
         #expect(Set(nonces).count == 2_000)
     }
 
-    @Test("An entry begins with its header, which is authenticated with its key", .covers("C-436"))
+    @Test("An entry begins with its header, which is authenticated with its key")
     func format() async throws {
         let inner: any ResponseStorage = MemoryStorage()
         let key = StorageKey(identifier: "a", account: "ann")
@@ -88,7 +88,7 @@ struct AESGCMCipherTests {
         #expect(opened == Data("secret".utf8))
     }
 
-    @Test("A key of another length is an error", .covers("C-436"), arguments: [0, 1, 16, 24, 31, 33, 64])
+    @Test("A key of another length is an error", arguments: [0, 1, 16, 24, 31, 33, 64])
     func lengths(count: Int) throws {
         for keys in [[count], [32, count]] {
             let keys = keys.map { Data(repeating: 1, count: $0) }
@@ -100,7 +100,7 @@ struct AESGCMCipherTests {
         }
     }
 
-    @Test("No description contains a key", .covers("C-436"))
+    @Test("No description contains a key")
     func descriptions() throws {
         let cipher = try cipher(201, earlier: [202])
         let storage = EncryptedStorage(MemoryStorage(), cipher: cipher)

@@ -86,7 +86,7 @@ struct EncryptedStorageTests {
     }
 
     @Test(
-        "Data, kind and date of an entry are read by a new storage with the same key", .covers("M-383"),
+        "Data, kind and date of an entry are read by a new storage with the same key",
         arguments: Backing.allCases, [0, 1, 15, 16, 17, 100_000])
     func roundTrip(backing: Backing, count: Int) async throws {
         let folder = folder()
@@ -111,7 +111,7 @@ struct EncryptedStorageTests {
         }
     }
 
-    @Test("No file of a storage contains the data", .covers("C-433"), arguments: Backing.allCases)
+    @Test("No file of a storage contains the data", arguments: Backing.allCases)
     func noPlainText(backing: Backing) async throws {
         let folder = folder()
         let plain = try backing.storage(in: folder)
@@ -126,7 +126,7 @@ struct EncryptedStorageTests {
         #expect(try !files(in: folder, with: "canary-body").isEmpty)
     }
 
-    @Test("Entries of one classification are removed, and all are listed", .covers("M-383"))
+    @Test("Entries of one classification are removed, and all are listed")
     func listAndRemoval() async throws {
         let other = DataClassification("other")
         let storage = try encrypted(try FileStorage(folder: folder()))
@@ -141,7 +141,7 @@ struct EncryptedStorageTests {
         #expect(try await storage.summaries(after: nil, limit: 10).isEmpty)
     }
 
-    @Test("Typed requests are stored as bytes only", .covers("M-383"), arguments: Backing.allCases)
+    @Test("Typed requests are stored as bytes only", arguments: Backing.allCases)
     func typedRequests(backing: Backing) async throws {
         let folder = folder()
         let mock = MockService()
@@ -162,7 +162,7 @@ struct EncryptedStorageTests {
         #expect(error?.code == .storage)
     }
 
-    @Test("The HTTP cache serves encrypted responses", .covers("M-383"), arguments: Backing.allCases)
+    @Test("The HTTP cache serves encrypted responses", arguments: Backing.allCases)
     func httpCache(backing: Backing) async throws {
         let folder = folder()
         let mock = MockService()
@@ -179,7 +179,7 @@ struct EncryptedStorageTests {
         #expect(try files(in: folder, with: "canary-stock").isEmpty)
     }
 
-    @Test("Cache groups of typed requests are encrypted and respected", .covers("M-383"))
+    @Test("Cache groups of typed requests are encrypted and respected")
     func groups() async throws {
         let folder = folder()
         let mock = MockService()
@@ -199,7 +199,7 @@ struct EncryptedStorageTests {
         #expect(error?.code == .noStoredData)
     }
 
-    @Test("Concurrent reads and writes return complete entries", .covers("M-383"), arguments: Backing.allCases)
+    @Test("Concurrent reads and writes return complete entries", arguments: Backing.allCases)
     func concurrency(backing: Backing) async throws {
         let storage = try encrypted(try backing.storage(in: folder()))
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -214,7 +214,7 @@ struct EncryptedStorageTests {
         }
     }
 
-    @Test("An entry of several megabytes is read", .covers("M-383"))
+    @Test("An entry of several megabytes is read")
     func largeEntry() async throws {
         let storage = try encrypted(MemoryStorage())
         let data = Data(repeating: 65, count: 20 << 20)

@@ -39,7 +39,7 @@ struct RefusedEntryTests {
     }
 
     @Test(
-        "An entry from a storage with another name, or with none, is refused", .covers("C-440"),
+        "An entry from a storage with another name, or with none, is refused",
         arguments: FileStorage.Format.allFormats)
     func otherStorage(format: FileStorage.Format) async throws {
         let names = ["", "ann", "ben", "an", "\0"]
@@ -69,7 +69,7 @@ struct RefusedEntryTests {
         }
     }
 
-    @Test("Entries in the same files are refused after a name is added or removed", .covers("C-440"))
+    @Test("Entries in the same files are refused after a name is added or removed")
     func changedName() async throws {
         let folder = folder()
         let plain = EncryptedStorage(try FileStorage(folder: folder), cipher: try cipher())
@@ -81,7 +81,7 @@ struct RefusedEntryTests {
         #expect(try await named.text(key) == "named")
     }
 
-    @Test("A file with any changed byte is refused", .covers("C-434"), arguments: FileStorage.Format.allFormats)
+    @Test("A file with any changed byte is refused", arguments: FileStorage.Format.allFormats)
     func changedBytes(format: FileStorage.Format) async throws {
         let folder = folder()
         let storage = encrypted(try FileStorage(folder: folder, format: format), try cipher())
@@ -102,7 +102,7 @@ struct RefusedEntryTests {
         #expect(try await storage.text(key) == "secret")
     }
 
-    @Test("A file is refused with any number of bytes removed or added", .covers("C-434"))
+    @Test("A file is refused with any number of bytes removed or added")
     func truncated() async throws {
         let folder = folder()
         let storage = encrypted(try FileStorage(folder: folder, format: .bare), try cipher())
@@ -120,7 +120,7 @@ struct RefusedEntryTests {
     }
 
     @Test(
-        "An entry of another identifier, account or classification is refused", .covers("C-434"),
+        "An entry of another identifier, account or classification is refused",
         arguments: Backing.allCases)
     func exchanged(backing: Backing) async throws {
         let inner = try backing.storage(in: folder())
@@ -140,7 +140,7 @@ struct RefusedEntryTests {
         #expect(try await storage.text(key) == "new")
     }
 
-    @Test("Two exchanged files are both refused", .covers("C-434"))
+    @Test("Two exchanged files are both refused")
     func exchangedFiles() async throws {
         let folder = folder()
         let storage = encrypted(try FileStorage(folder: folder, format: .bare), try cipher())
@@ -155,7 +155,7 @@ struct RefusedEntryTests {
         #expect(failures.values.map(\.key) == [key, bob])
     }
 
-    @Test("An entry of another key is refused, and remains for its own", .covers("C-435"), arguments: Backing.allCases)
+    @Test("An entry of another key is refused, and remains for its own", arguments: Backing.allCases)
     func wrongKey(backing: Backing) async throws {
         let inner = try backing.storage(in: folder())
         try await encrypted(inner, try cipher(1)).store(.text("secret"), for: key)
@@ -165,7 +165,7 @@ struct RefusedEntryTests {
         #expect(try await encrypted(inner, try cipher(1)).text(key) == "secret")
     }
 
-    @Test("An earlier key decrypts, and the new one encrypts", .covers("C-435"))
+    @Test("An earlier key decrypts, and the new one encrypts")
     func rotation() async throws {
         let inner = MemoryStorage()
         try await encrypted(inner, try cipher(1)).store(.text("first"), for: key)
@@ -178,7 +178,7 @@ struct RefusedEntryTests {
         #expect(try await encrypted(inner, try cipher(1)).entry(for: key) == nil)
     }
 
-    @Test("An entry that is not encrypted is refused", .covers("C-435"), arguments: Backing.allCases)
+    @Test("An entry that is not encrypted is refused", arguments: Backing.allCases)
     func notEncrypted(backing: Backing) async throws {
         let inner = try backing.storage(in: folder())
         let storage = encrypted(inner, try cipher())

@@ -40,7 +40,7 @@ struct SystemHashTests {
         return hash.finish().map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }
 
-    @Test("The published hashes hold with and without the library", .covers("M-384"), arguments: [true, false])
+    @Test("The published hashes hold with and without the library", arguments: [true, false])
     func vectors(_ usesLibrary: Bool) {
         for (function, text, count, expected) in Self.vectors {
             let bytes = Data(String(repeating: text, count: count).utf8)
@@ -50,7 +50,7 @@ struct SystemHashTests {
 
     @Test(
         "The hash depends neither on the chunks nor on the implementation, for every length around a block",
-        .covers("M-384"), arguments: HashFunction.allCases)
+        arguments: HashFunction.allCases)
     func chunks(_ function: HashFunction) {
         for count in 0...260 {
             let bytes = Data((0..<count).map { UInt8(truncatingIfNeeded: $0) })
@@ -61,7 +61,7 @@ struct SystemHashTests {
     }
 
     #if !canImport(CryptoKit)
-    @Test("A library that is missing, or that has other functions, is not used", .covers("M-384"))
+    @Test("A library that is missing, or that has other functions, is not used")
     func otherLibraries() {
         let names = ["libwebservice-none.so.1", "libm.so.6"]
         #expect(names.compactMap { Libcrypto($0) }.count == 0)

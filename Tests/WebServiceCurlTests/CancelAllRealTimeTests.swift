@@ -7,7 +7,7 @@ import WebServiceDownloads
 import WebServiceMocking
 
 /// Everything that a service has in flight over sockets, cancelled at once.
-@Suite("Cancelling everything in flight", .exclusive(minutes: 30), .covers("C-400"))
+@Suite("Cancelling everything in flight", .exclusive(minutes: 30))
 struct CancelAllRealTimeTests {
     private struct Brewers: HTTPServiceRequest, Hashable {
         let number: Int

@@ -57,7 +57,7 @@ struct CurlCertificateTests {
         return await service.GET("/").string().result
     }
 
-    @Test("Trusted certificates are read in PEM and DER, from files and from memory", .covers("H-343"))
+    @Test("Trusted certificates are read in PEM and DER, from files and from memory")
     func authorities() async throws {
         for name in ["ca.pem", "ca.der"] {
             let file = try await result(server.port) { $0.trustedCertificatesFile = server.path(name) }
@@ -83,7 +83,7 @@ struct CurlCertificateTests {
     }
 
     @Test(
-        "The system's certificates are trusted in addition if requested", .covers("H-343"),
+        "The system's certificates are trusted in addition if requested",
         .enabled(if: TrustStore.system.isPresent, TrustStore.absence))
     func systemCertificates() async throws {
         let result = try await result(server.port) { $0.includesSystemCertificates = true }
@@ -105,7 +105,7 @@ struct CurlCertificateTests {
         }
     }
 
-    @Test("A client certificate is read in PEM, DER and PKCS #12, from files and from memory", .covers("H-344"))
+    @Test("A client certificate is read in PEM, DER and PKCS #12, from files and from memory")
     func identities() async throws {
         let password = "key-secret"
         let certificates: [(String, Certificate)] = [
@@ -137,7 +137,7 @@ struct CurlCertificateTests {
         }
     }
 
-    @Test("A missing or damaged file, and a wrong password, is an error that names the file", .covers("H-345"))
+    @Test("A missing or damaged file, and a wrong password, is an error that names the file")
     func errors() throws {
         func expect(
             _ fragments: String..., line: Int = #line, _ change: (inout CurlSession.TLS) throws -> Void
@@ -191,7 +191,7 @@ struct CurlCertificateTests {
     }
 
     @Test(
-        "A wrong password of PKCS #12 is an error that names the file", .covers("H-345"),
+        "A wrong password of PKCS #12 is an error that names the file",
         .enabled(if: LinkedLibrary.exportsOpenSSL, "libcurl contains its OpenSSL without exporting the functions"))
     func passwords() throws {
         for (password, text) in [(nil, "encrypted; set keyPassword"), ("other-secret", "has another password")] {
@@ -211,7 +211,7 @@ struct CurlCertificateTests {
         #expect(error?.message.contains("damaged") == true, "\(error?.message ?? "")")
     }
 
-    @Test("A key that cannot be decrypted, or does not belong to the certificate, fails the request", .covers("H-345"))
+    @Test("A key that cannot be decrypted, or does not belong to the certificate, fails the request")
     func keys() async throws {
         for (key, password) in [("encrypted.key", "wrong"), ("server.key", nil)] as [(String, String?)] {
             for certificate in [

@@ -8,7 +8,7 @@ import WebServiceDownloads
 
 @Suite("Curl session: closing", .exclusive)
 struct CurlClosingTests {
-    @Test("Closing finishes running requests, refuses new ones, and can be repeated", .covers("C-35"))
+    @Test("Closing finishes running requests, refuses new ones, and can be repeated")
     func finishing() async throws {
         let gate = DispatchSemaphore(value: 0)
         // A request whose deadline has passed may be sent before the loop cancels it.
@@ -41,7 +41,7 @@ struct CurlClosingTests {
         #expect(server.receivedRequests.filter { $0.path == "/" }.count == 4)
     }
 
-    @Test("Closing cancels running and waiting requests, and leaves no thread and no descriptor", .covers("C-35"))
+    @Test("Closing cancels running and waiting requests, and leaves no thread and no descriptor")
     func cancelling() async throws {
         let server = try MockServer { _ in MockResponse("", wire: .noResponse) }
         do {
@@ -61,7 +61,7 @@ struct CurlClosingTests {
 
     @Test(
         "Closing waits at most the idle timeout for the program that reads a response or produces a body",
-        .covers("H-223"), arguments: [true, false])
+        arguments: [true, false])
     func waiting(isUpload: Bool) async throws {
         let server = try MockServer { _ in MockResponse(Data(count: 4_000_000)) }
         defer { server.stop() }
@@ -110,7 +110,7 @@ struct CurlClosingTests {
 
     @Test(
         "What waits for its next request ends as cancelled when the session is closed with .cancelling",
-        .covers("H-224"), arguments: Pause.allCases)
+        arguments: Pause.allCases)
     func pause(_ pause: Pause) async throws {
         let server = try MockServer.forTest { request in
             var response = MockResponse("ale")
@@ -151,7 +151,7 @@ struct CurlClosingTests {
         #expect(server.receivedRequests.count == 1)
     }
 
-    @Test("An exchange that waits for its retry ends with its response when the session is closed", .covers("M-450"))
+    @Test("An exchange that waits for its retry ends with its response when the session is closed")
     func retry() async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 503) }
         let clock = TestClock()
@@ -215,7 +215,7 @@ struct CurlClosingTests {
 
     @Test(
         "A task that prepares its request when the session cancels its requests is cancelled, and a later one refused",
-        .covers("C-285"), arguments: ["data", "stream", "download"])
+        arguments: ["data", "stream", "download"])
     func cancellingBeforeSending(kind: String) async throws {
         let server = try MockServer.forTest { _ in MockResponse("x") }
         let session = try CurlSession()
@@ -239,7 +239,7 @@ struct CurlClosingTests {
         #expect(server.receivedRequests.isEmpty)
     }
 
-    @Test("A session that finishes its requests refuses a request that was being prepared", .covers("C-285"))
+    @Test("A session that finishes its requests refuses a request that was being prepared")
     func finishingBeforeSending() async throws {
         let server = try MockServer.forTest { _ in MockResponse("x") }
         let session = try CurlSession()
@@ -253,7 +253,7 @@ struct CurlClosingTests {
         #expect(await task.result.code == .sessionClosed)
     }
 
-    @Test("A completion may close the session, and may hold the last reference to it", .covers("H-28"))
+    @Test("A completion may close the session, and may hold the last reference to it")
     func closingInside() async throws {
         let server = try MockServer.forTest { _ in MockResponse("x") }
         for number in 0..<40 {

@@ -9,8 +9,7 @@ import WebServiceMocking
 @Suite("Curl session: configuration", .permit)
 struct CurlConfigurationTests {
     @Test(
-        "The user agent is sent unchanged, defaults to the program, and is omitted if it is nil",
-        .covers("C-20", "M-24")
+        "The user agent is sent unchanged, defaults to the program, and is omitted if it is nil"
     )
     func userAgent() async throws {
         let server = try MockServer.forTest {
@@ -28,7 +27,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "A user agent with a byte that no field value may contain is an error before any request", .covers("C-20"),
+        "A user agent with a byte that no field value may contain is an error before any request",
         arguments: 0..<256)
     func userAgentBytes(byte: Int) async throws {
         let isAllowed = byte >= 0x20 && byte != 0x7F || byte == 0x09
@@ -47,8 +46,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "A path or key with NUL, or a proxy with NUL or a line break, is an error that does not repeat it",
-        .covers("C-20")
+        "A path or key with NUL, or a proxy with NUL or a line break, is an error that does not repeat it"
     )
     func strings() {
         for byte in ["\0", "\n", "\r\n"] {
@@ -81,7 +79,7 @@ struct CurlConfigurationTests {
         .seconds(Int64.max) + .milliseconds(999),
     ]
 
-    @Test("A duration out of range is clamped to the nearest possible one", .covers("M-27"), arguments: allDurations)
+    @Test("A duration out of range is clamped to the nearest possible one", arguments: allDurations)
     func durations(duration: Duration) async throws {
         let server = try MockServer.forTest { _ in MockResponse("ale") }
         let session = try CurlSession { $0.idleConnectionLifetime = duration }
@@ -95,7 +93,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "A count out of range is clamped to the nearest possible one", .covers("M-27"),
+        "A count out of range is clamped to the nearest possible one",
         arguments: [Int.min, -1, 0, 1, Int.max])
     func counts(count: Int) async throws {
         let server = try MockServer.forTest { _ in MockResponse("ale") }
@@ -113,7 +111,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "A request's connect timeout that is not a duration is an error or clamped, and never traps", .covers("M-27"),
+        "A request's connect timeout that is not a duration is an error or clamped, and never traps",
         arguments: allDurations + [.nanoseconds(1) / 1_000_000_000])
     func requestTimeouts(timeout: Duration) async throws {
         let server = try MockServer.forTest { _ in MockResponse("ale") }
@@ -139,7 +137,7 @@ struct CurlConfigurationTests {
         #expect(ended.error == nil || ended.code == .encoding || ended.urlErrorCode == .timedOut, "\(ended)")
     }
 
-    @Test("A maximum body size out of range never traps", .covers("M-27"), arguments: [Int.min, -1, 0, 2, 3, Int.max])
+    @Test("A maximum body size out of range never traps", arguments: [Int.min, -1, 0, 2, 3, Int.max])
     func longestBody(count: Int) async throws {
         let server = try MockServer.forTest {
             $0.path == "/chunked" ? MockResponse("ale", wire: .chunked(size: 2)) : MockResponse("ale")
@@ -157,7 +155,7 @@ struct CurlConfigurationTests {
         }
     }
 
-    @Test("No dump, description or error contains the password of a proxy or of a key", .covers("C-66"))
+    @Test("No dump, description or error contains the password of a proxy or of a key")
     func passwords() async throws {
         let secrets = ["proxy-secret", "key-secret", "proxy-user"]
         for proxy in [
@@ -201,7 +199,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "A character that combines with a delimiter does not reveal the password of a proxy", .covers("C-66"),
+        "A character that combines with a delimiter does not reveal the password of a proxy",
         arguments: [
             ("http://u:canary@\u{301}h:80", "http://\u{301}h:80"), ("http://u:canary\u{600}@h", "http://h"),
             ("http://\u{301}u:canary@h", "http://h"),

@@ -14,7 +14,7 @@ struct CurlEarlyResponseTests {
     /// lists the losses.
 
     @Test(
-        "No response is lost that was received before the sending of the body failed", .covers("U-220"),
+        "No response is lost that was received before the sending of the body failed",
         .enabled(if: StrayServer.python != nil, "python3 is missing"))
     func plain() async throws {
         let server = try EarlyServer()
@@ -24,7 +24,7 @@ struct CurlEarlyResponseTests {
     }
 
     @Test(
-        "Over TLS, no response of a server that reads the rest of the body is lost", .covers("U-220"),
+        "Over TLS, no response of a server that reads the rest of the body is lost",
         .enabled(if: StrayServer.python != nil && SecureServer.isAvailable, "python3, nginx or openssl is missing"))
     func secure() async throws {
         let certificates = try SecureServer()
@@ -125,7 +125,7 @@ struct CurlEarlyResponseTests {
     private static let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     @Test(
-        "After a failed sending, the received bytes are delivered by the rules of any response", .covers("U-220"),
+        "After a failed sending, the received bytes are delivered by the rules of any response",
         .enabled(if: StrayServer.python != nil, "python3 is missing"), arguments: [false, true])
     func failedSending(isReused: Bool) async throws {
         let server = try EarlyServer()
@@ -143,7 +143,7 @@ struct CurlEarlyResponseTests {
     }
 
     @Test(
-        "After a failed sending, the receiver can pause and cancel", .covers("U-220"),
+        "After a failed sending, the receiver can pause and cancel",
         .enabled(if: StrayServer.python != nil, "python3 is missing"))
     func pauses() async throws {
         let server = try EarlyServer()

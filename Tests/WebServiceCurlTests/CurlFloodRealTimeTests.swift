@@ -14,7 +14,7 @@ struct CurlFloodRealTimeTests {
     private static let certificates = Result { try SecureServer() }
 
     @Test(
-        "A flood of frames delays neither other connections nor the idle timeout", .covers("H-442"),
+        "A flood of frames delays neither other connections nor the idle timeout",
         arguments: [
             FrameServer.Behavior.floodData, .floodPing, .floodSettings, .floodWindow, .floodStreamWindow, .floodUnknown,
         ], [true, false])

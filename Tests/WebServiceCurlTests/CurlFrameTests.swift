@@ -24,7 +24,7 @@ struct CurlFrameTests {
 
     @Test(
         "PING frames do not extend the idle timeout of a stream, and its connection is not used again",
-        .covers("H-220"), .enabled(if: isPossible, "python3, nginx or openssl is missing"),
+        .enabled(if: isPossible, "python3, nginx or openssl is missing"),
         arguments: [FrameServer.Behavior.ping, .head], [false, true])
     func pings(_ behavior: FrameServer.Behavior, isUpload: Bool) async throws {
         let (service, server) = try service(behavior)
@@ -39,7 +39,7 @@ struct CurlFrameTests {
 
     @Test(
         "Bytes of its body extend the idle timeout of a stream, and the deadline closes its connection",
-        .covers("H-220"), .enabled(if: isPossible, "python3, nginx or openssl is missing"))
+        .enabled(if: isPossible, "python3, nginx or openssl is missing"))
     func drip() async throws {
         let (service, server) = try service(.drip)
         let result = await service.GET("/").setTimeout(.milliseconds(700)).setDeadline(.seconds(2)).data().result
@@ -50,7 +50,7 @@ struct CurlFrameTests {
     }
 
     @Test(
-        "After a response that is too large, a connection with HTTP/2 is not used again", .covers("H-220"),
+        "After a response that is too large, a connection with HTTP/2 is not used again",
         .enabled(if: isPossible, "python3, nginx or openssl is missing"))
     func large() async throws {
         let (service, server) = try service(.large)
@@ -63,7 +63,7 @@ struct CurlFrameTests {
 
     @Test(
         "A request that the server has not processed is sent again over HTTP/2 if its method is idempotent",
-        .covers("H-221"), .enabled(if: isPossible, "python3, nginx or openssl is missing"),
+        .enabled(if: isPossible, "python3, nginx or openssl is missing"),
         arguments: [FrameServer.Behavior.goAway, .goAwayAndClose, .refused], [Request.Method.GET, .POST])
     func unprocessed(_ behavior: FrameServer.Behavior, method: Request.Method) async throws {
         let (service, server) = try service(behavior)
@@ -76,7 +76,7 @@ struct CurlFrameTests {
         withExtendedLifetime(server) {}
     }
 
-    @Test("An endless chunk extension ends the request after ten idle timeouts", .covers("H-222"))
+    @Test("An endless chunk extension ends the request after ten idle timeouts")
     func endlessExtension() async throws {
         let server = try MockServer.forTest { _ in
             var response = MockResponse(

@@ -42,7 +42,7 @@ struct CurlHTTP2StreamTests {
         }
     }
 
-    @Test("A stream that is not read delays no other exchange, and its server is held back", .covers("S-31"))
+    @Test("A stream that is not read delays no other exchange, and its server is held back")
     func holdingBack() async throws {
         let written = Box(0)
         let backend = try MockServer.forTest { request in

@@ -45,7 +45,7 @@ struct CurlHTTP3Tests {
 
     private static func content(_ count: Int) -> Data { Data((0..<count).map { UInt8($0 % 251) }) }
 
-    @Test("Requests use HTTP/3 and share a connection, and the metrics describe it", .covers("S-302"))
+    @Test("Requests use HTTP/3 and share a connection, and the metrics describe it")
     func sharing() async throws {
         let server = try await HTTP3Server(identity)
         let service = try service(server)
@@ -73,7 +73,7 @@ struct CurlHTTP3Tests {
         #expect(try await task.response.transport?.networkProtocol == "HTTP/3")
     }
 
-    @Test("If no connection over UDP can be established, HTTP/2 is used", .covers("S-303"))
+    @Test("If no connection over UDP can be established, HTTP/2 is used")
     func fallback() async throws {
         let service = try service(try await HTTP3Server(identity, protocols: "tcp"))
         for _ in 0..<2 { #expect(try await service.GET("/").string().value.hasPrefix("2 ")) }
@@ -94,7 +94,7 @@ struct CurlHTTP3Tests {
         #expect(try await task.response.transport?.networkProtocol == "HTTP/1.1")
     }
 
-    @Test("A certificate that is not trusted is refused over HTTP/3", .covers("S-304"))
+    @Test("A certificate that is not trusted is refused over HTTP/3")
     func untrusted() async throws {
         let other = try SecureServer()
         let service = try service(try await HTTP3Server(identity)) {
@@ -104,7 +104,7 @@ struct CurlHTTP3Tests {
         #expect(result.urlErrorCode == .serverCertificateUntrusted, "\(result)")
     }
 
-    @Test("Pins are verified over HTTP/3, and a failure names the presented key", .covers("S-304"))
+    @Test("Pins are verified over HTTP/3, and a failure names the presented key")
     func pins() async throws {
         let server = try await HTTP3Server(identity)
         let pin = identity.pin
@@ -124,7 +124,7 @@ struct CurlHTTP3Tests {
         #expect(try await service.GET("/fields/20").string().value.hasPrefix("3 "))
     }
 
-    @Test("Streams use HTTP/1.1, unless the configuration lets them use HTTP/3", .covers("S-302"))
+    @Test("Streams use HTTP/1.1, unless the configuration lets them use HTTP/3")
     func streams() async throws {
         let plain = try await service(HTTP3Server(identity, protocols: "udp,tcp")).GET("/").stream().value
         #expect(try await String(decoding: plain.body.collect(upTo: 100), as: UTF8.self).hasPrefix("1.1 "))
@@ -154,7 +154,7 @@ struct CurlHTTP3Tests {
         #expect(try await service.GET("/").string().value.hasPrefix("3 "))
     }
 
-    @Test("A silent response reaches the idle timeout", .covers("S-303"))
+    @Test("A silent response reaches the idle timeout")
     func silence() async throws {
         let service = try service(try await HTTP3Server(identity))
         let error = Box<URLError.Code?>(nil)
@@ -166,7 +166,7 @@ struct CurlHTTP3Tests {
         #expect(clock.elapsed >= .seconds(30))
     }
 
-    @Test("After a server was killed and restarted, requests use a new connection", .covers("S-303"))
+    @Test("After a server was killed and restarted, requests use a new connection")
     func restart() async throws {
         let server = try await HTTP3Server(identity)
         let service = try service(server)

@@ -75,7 +75,7 @@ struct CurlHTTPVersionTests {
     }
 
     @Test(
-        "Over TLS, the version is negotiated, and a stream uses HTTP/1.1", .covers("S-32"),
+        "Over TLS, the version is negotiated, and a stream uses HTTP/1.1",
         .enabled(if: SecureServer.isAvailable, "openssl is needed"))
     func secure() async throws {
         let server = try SecureServer()

@@ -41,7 +41,7 @@ struct CurlHostileFrameTests {
     }
 
     @Test(
-        "A head below the maximum is delivered with its body over HTTP/2", .covers("H-440"), arguments: [true, false])
+        "A head below the maximum is delivered with its body over HTTP/2", arguments: [true, false])
     func accepted(isSecure: Bool) async throws {
         for fields in Self.accepted {
             let (service, server) = try service(.fields, fields, isSecure: isSecure)
@@ -59,7 +59,7 @@ struct CurlHostileFrameTests {
         }
     }
 
-    @Test("A head below the maximum is delivered with a limited rate", .covers("H-440"))
+    @Test("A head below the maximum is delivered with a limited rate")
     func limitedRate() async throws {
         let fields = FrameServer.Fields(size: 66_000, end: .together)
         let (service, server) = try service(.fields, fields) { $0.maximumBytesPerSecondReceived = 1 << 20 }
@@ -70,7 +70,7 @@ struct CurlHostileFrameTests {
 
     @Test(
         "A head above the maximum is responseTooLarge over HTTP/2, and its request is not sent again",
-        .covers("H-440"), arguments: [(135_000, 128 << 10), (140_000, 128 << 10), (200_000, 300 << 10)], [0, 1])
+        arguments: [(135_000, 128 << 10), (140_000, 128 << 10), (200_000, 300 << 10)], [0, 1])
     func rejected(_ sizes: (head: Int, maximum: Int), skipped: Int) async throws {
         for end in [FrameServer.Fields.End.withHead, .together, .later] {
             let fields = FrameServer.Fields(size: sizes.head, end: end)
@@ -87,7 +87,7 @@ struct CurlHostileFrameTests {
         }
     }
 
-    @Test("A head in too many frames for libcurl is responseTooLarge", .covers("H-440"), arguments: [0, 1])
+    @Test("A head in too many frames for libcurl is responseTooLarge", arguments: [0, 1])
     func fragments(skipped: Int) async throws {
         let fields = FrameServer.Fields(size: 60_000, end: .together, fragmentSize: 1_000)
         let (service, server) = try service(.fields, fields, skipped: skipped)
@@ -99,7 +99,7 @@ struct CurlHostileFrameTests {
     }
 
     @Test(
-        "A head above the limit of libcurl is the error of its own request only", .covers("H-440"),
+        "A head above the limit of libcurl is the error of its own request only",
         .enabled(
             if: LinkedLibrary.exportsOpenSSL && ccurl_has_first_http2_filter() == 0,
             "this libcurl does not share TLS connections, or does not report the cause"))
@@ -117,7 +117,7 @@ struct CurlHostileFrameTests {
     // MARK: Floods
 
     @Test(
-        "After a flood of frames that require a response, the connection is not used again", .covers("H-441"),
+        "After a flood of frames that require a response, the connection is not used again",
         arguments: [FrameServer.Behavior.floodPing, .floodSettings], [0, 1])
     func failed(_ behavior: FrameServer.Behavior, skipped: Int) async throws {
         let (service, server) = try service(behavior, skipped: skipped)

@@ -33,7 +33,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "Bytes after the size of a chunk are ignored up to the end of the line", .covers("H-222"),
+        "Bytes after the size of a chunk are ignored up to the end of the line",
         arguments: ["5 5", "5junk", "5;a=b", "5 ;a", "5\t", "005"])
     func chunkSizes(line: String) async throws {
         let bytes = Self.ok + "Transfer-Encoding: chunked\r\n\r\n\(line)\r\nearly\r\n0\r\n\r\n"
@@ -41,7 +41,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "An ambiguous head is badServerResponse", .covers("H-34", "C-46"),
+        "An ambiguous head is badServerResponse",
         arguments: [
             "\(ok)Content-Length: 2\r\n 00\r\n\r\nale",
             "\(ok)X Bad: 1\r\nContent-Length: 3\r\n\r\nale", "\(ok)\"x\": 1\r\nContent-Length: 3\r\n\r\nale",
@@ -62,7 +62,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "A framing field that continues on a folded line is badServerResponse", .covers("C-46"),
+        "A framing field that continues on a folded line is badServerResponse",
         .enabled(if: !LinkedLibrary.joinsFoldedLines, "this libcurl joins the lines before it evaluates the field"),
         arguments: [
             "\(ok)Content-Length:\r\n 3\r\n\r\nale", "\(ok)Transfer-Encoding:\r\n chunked\r\n\r\nale",
@@ -74,7 +74,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "A folded framing field that libcurl joins has the joined value", .covers("C-46"),
+        "A folded framing field that libcurl joins has the joined value",
         .enabled(if: LinkedLibrary.joinsFoldedLines, "this libcurl does not join folded lines"))
     func joinedFraming() async throws {
         let bytes = "\(Self.ok)Content-Length:\r\n 3\r\n\r\nale"
@@ -82,7 +82,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "A status line with another version or an impossible status is badServerResponse", .covers("H-34"),
+        "A status line with another version or an impossible status is badServerResponse",
         arguments: [
             "HTTP/9.9 200 OK", "HTTP/3 200 OK", "HTTP/1.2 200 OK", "HTTP/1.1 000 OK", "HTTP/1.1 99 OK",
             "HTTP/1.1 99999 OK", "HTTP/1.1 abc OK",
@@ -96,7 +96,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "A status without a defined meaning is delivered unchanged", .covers("H-34"),
+        "A status without a defined meaning is delivered unchanged",
         arguments: [299, 418, 599, 600, 999])
     func unknownStatuses(status: Int) async throws {
         let result = try await result(of: "HTTP/1.1 \(status) \r\nContent-Length: 3\r\n\r\nale", try CurlSession())
@@ -113,7 +113,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "A malformed chunk is badServerResponse", .covers("H-34", "C-47"),
+        "A malformed chunk is badServerResponse",
         arguments: [
             "zz\r\nale\r\n0\r\n\r\n", "fffffffffffffffff\r\nale\r\n0\r\n\r\n", "8000000000000000\r\nale\r\n0\r\n\r\n",
             "3\r\nporter\r\n0\r\n\r\n",
@@ -125,7 +125,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "A head or trailer that exceeds the limits of libcurl is responseTooLarge", .covers("H-03"),
+        "A head or trailer that exceeds the limits of libcurl is responseTooLarge",
         arguments: [
             ok + "X-Brew: " + String(repeating: "a", count: 110_000) + "\r\nContent-Length: 0\r\n\r\n",
             "HTTP/1.1 200 " + String(repeating: "a", count: 110_000) + "\r\nContent-Length: 0\r\n\r\n",
@@ -137,14 +137,14 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "A head whose total size exceeds the limit of libcurl is responseTooLarge", .covers("H-03"),
+        "A head whose total size exceeds the limit of libcurl is responseTooLarge",
         .enabled(if: LinkedLibrary.limitsHead, "libcurl limits the size of a head since 8.3, and 7.88 in Debian"))
     func totalBeyondLibcurl() async throws {
         let fields = (0..<350).map { "X-\($0): " + String(repeating: "a", count: 1000) + "\r\n" }.joined()
         try await beyondLibcurl(bytes: Self.ok + fields + "Content-Length: 0\r\n\r\n")
     }
 
-    @Test("Two Location fields are delivered or, with a newer libcurl, badServerResponse", .covers("M-442"))
+    @Test("Two Location fields are delivered or, with a newer libcurl, badServerResponse")
     func locations() async throws {
         let bytes = "HTTP/1.1 302 Found\r\nLocation: /a\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
         let result = try await result(of: bytes, try CurlSession()) { $0.options.redirectPolicy = .manual }
@@ -155,7 +155,7 @@ struct CurlHostileHeadTests {
         }
     }
 
-    @Test("More than 5,000 fields are delivered or, with a newer libcurl, responseTooLarge", .covers("M-442"))
+    @Test("More than 5,000 fields are delivered or, with a newer libcurl, responseTooLarge")
     func manyFields() async throws {
         let fields = (0..<5_100).map { "X-\($0): a\r\n" }.joined()
         let result = try await result(of: Self.ok + fields + "Content-Length: 0\r\n\r\n", try CurlSession())
@@ -167,8 +167,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "A head at the maximum is accepted, one byte more is not, with interim responses and trailers",
-        .covers("H-03")
+        "A head at the maximum is accepted, one byte more is not, with interim responses and trailers"
     )
     func headerLimit() async throws {
         for start in ["", "HTTP/1.1 103 Early Hints\r\nLink: </ale>\r\n\r\n"] {
@@ -190,7 +189,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "An endless head is responseTooLarge, and the next request succeeds", .covers("H-03"),
+        "An endless head is responseTooLarge, and the next request succeeds",
         arguments: [
             "X-Brew: ale\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </ale>\r\n\r\n",
             " folded\r\n", "a",
@@ -202,7 +201,7 @@ struct CurlHostileHeadTests {
         #expect(result.code == .responseTooLarge, "\(result)")
     }
 
-    @Test("A length in an interim response does not apply to the final response", .covers("C-46"))
+    @Test("A length in an interim response does not apply to the final response")
     func interim() async throws {
         let early = "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\nContent-Encoding: gzip\r\n\r\n"
         let response = try await result(of: early + early + Self.ok + "Content-Length: 3\r\n\r\nale", try CurlSession())
@@ -211,7 +210,7 @@ struct CurlHostileHeadTests {
         #expect(response.headers.map(\.name) == ["Content-Length"])
     }
 
-    @Test("The length in a 304 or in a response to HEAD is not compared with the maximum body size", .covers("H-35"))
+    @Test("The length in a 304 or in a response to HEAD is not compared with the maximum body size")
     func lengthWithoutBody() async throws {
         for (status, method) in [(304, Request.Method.GET), (200, .HEAD)] {
             let bytes = "HTTP/1.1 \(status) OK\r\nContent-Length: 100000\r\nETag: \"a\"\r\n\r\n"
@@ -238,7 +237,7 @@ struct CurlHostileHeadTests {
         }
     }
 
-    @Test("A gzip response without a body is accepted for length 0, for HEAD and for status 304", .covers("C-44"))
+    @Test("A gzip response without a body is accepted for length 0, for HEAD and for status 304")
     func gzipWithoutBody() async throws {
         for (status, length, method) in [(200, 0, Request.Method.GET), (200, 100, .HEAD), (304, 100, .GET)] {
             let bytes = "HTTP/1.1 \(status) OK\r\nContent-Encoding: gzip\r\nContent-Length: \(length)\r\n\r\n"
@@ -248,7 +247,7 @@ struct CurlHostileHeadTests {
         }
     }
 
-    @Test("A 101 is badServerResponse at once, because no request asks for another protocol", .covers("H-34"))
+    @Test("A 101 is badServerResponse at once, because no request asks for another protocol")
     func switchingProtocols() async throws {
         let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 101)
@@ -261,7 +260,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "Zeros after a gzip body are accepted, and any other byte is cannotDecodeContentData", .covers("C-44"),
+        "Zeros after a gzip body are accepted, and any other byte is cannotDecodeContentData",
         arguments: [0, 1, 512, 70_000])
     func padding(count: Int) async throws {
         let gzip = GzipDecoderTests.gzip
@@ -305,7 +304,6 @@ struct CurlHostileHeadTests {
 
     @Test(
         "With hostile lengths, progress only grows, stays within 0 and 1, and ends before the completion",
-        .covers("H-31"),
         arguments: hostile)
     private func progress(_ hostile: Hostile) async throws {
         let server = try MockServer { _ in MockResponse("", wire: .raw(Data(hostile.bytes.utf8))) }
@@ -370,7 +368,7 @@ struct CurlHostileHeadTests {
     ]
 
     @Test(
-        "A response is delivered only if it is complete, wherever the connection is cut", .covers("C-47"),
+        "A response is delivered only if it is complete, wherever the connection is cut",
         arguments: cuts.indices)
     func cut(_ index: Int) async throws {
         let (head, body) = Self.cuts[index]

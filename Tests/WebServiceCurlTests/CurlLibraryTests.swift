@@ -7,7 +7,7 @@ import WebServiceMocking
 
 @testable import WebServiceCurl
 
-@Suite("Curl session: the loaded libcurl", .covers("M-200"), .permit)
+@Suite("Curl session: the loaded libcurl", .permit)
 struct CurlLibraryTests {
     private let library = CurlSession.library
 
@@ -46,7 +46,7 @@ struct CurlLibraryTests {
         try CurlSession.Library.check(version: version)
     }
 
-    @Test("The version structure of an older libcurl, which is shorter, is not read beyond its end", .covers("C-200"))
+    @Test("The version structure of an older libcurl, which is shorter, is not read beyond its end")
     func shortStructure() throws {
         let page = Int(getpagesize())
         let memory = try #require(mmap(nil, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))

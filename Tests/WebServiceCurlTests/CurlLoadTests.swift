@@ -95,7 +95,7 @@ struct CurlLoadTests {
         }
     }
 
-    @Test("10,000 simultaneous requests are queued over few connections and threads", .covers("H-27"))
+    @Test("10,000 simultaneous requests are queued over few connections and threads")
     func queued() async throws {
         let server = try MockServer.forTest { MockResponse($0.query ?? "") }
         let session = try CurlSession { $0.maximumConnectionsPerHost = 8 }
@@ -125,7 +125,7 @@ struct CurlLoadTests {
     }
 
     @Test(
-        "Sessions closed at random, with requests cancelled at random, complete each request once", .covers("C-35")
+        "Sessions closed at random, with requests cancelled at random, complete each request once"
     )
     func closedAtRandom() async throws {
         let server = try MockServer.forTest { request in

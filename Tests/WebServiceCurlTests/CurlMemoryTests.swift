@@ -30,7 +30,6 @@ extension CurlLoadTests {
 
     @Test(
         "A body of 64 MiB takes at most 16 MiB more memory than its size, with a length and in chunks",
-        .covers("H-01"),
         .enabled(if: canMeasure, "memory of other tests would be counted"),
         arguments: ["/length", "/chunks"])
     func largeBodyMemory(path: String) async throws {
@@ -44,7 +43,6 @@ extension CurlLoadTests {
 
     @Test(
         "An endless body or 1 GiB of gzip ends at a limit of 10 MB and takes less than 30 MB",
-        .covers("H-01", "H-02"),
         .enabled(if: canMeasure, "memory of other tests would be counted"),
         arguments: ["/bomb", "/endless", "/endless-length"])
     func limitedBodyMemory(path: String) async throws {
@@ -61,7 +59,7 @@ extension CurlLoadTests {
     }
 
     @Test(
-        "An endless head takes less than 8 MiB of memory", .covers("H-03"),
+        "An endless head takes less than 8 MiB of memory",
         .enabled(if: canMeasure, "memory of other tests would be counted"),
         arguments: ["/head", "/interim", "/line"])
     func endlessHeadMemory(path: String) async throws {

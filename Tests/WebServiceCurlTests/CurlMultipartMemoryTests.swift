@@ -13,7 +13,7 @@ import Darwin
 
 extension CurlLoadTests {
     @Test(
-        "Sending a file of 64 MiB takes less than 16 MiB of memory", .covers("M-11"),
+        "Sending a file of 64 MiB takes less than 16 MiB of memory",
         .enabled(if: !isSanitized && Resources.peakMemory > 0, "memory of other tests would be counted"))
     func multipartMemory() async throws {
         let folder = TemporaryFolder()

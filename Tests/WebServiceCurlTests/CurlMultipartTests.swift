@@ -27,7 +27,6 @@ struct CurlMultipartTests {
 
     @Test(
         "Strings, bytes and files arrive in order, with an exact length and no coding, also with a delegate",
-        .covers("M-11"),
         arguments: [false, true])
     func arrives(hasDelegate: Bool) async throws {
         let folder = TemporaryFolder()
@@ -61,7 +60,7 @@ struct CurlMultipartTests {
         #expect(arrived.headers["X-Tag"] == (hasDelegate ? "1" : nil))
     }
 
-    @Test("Forms without files arrive: empty, with 10,000 parts and with large parts", .covers("M-11"))
+    @Test("Forms without files arrive: empty, with 10,000 parts and with large parts")
     func inMemory() async throws {
         let server = try MockServer.forTest { _ in MockResponse("ok") }
         let service = WebService(server, try CurlSession())

@@ -8,8 +8,7 @@ import WebServiceMocking
 @Suite("Curl session: slow name lookup and exhausted descriptors", .serialized, .permit)
 struct CurlProbeTests {
     @Test(
-        "During a name lookup, cancellation, deadline, timeout and closing are prompt for every request",
-        .covers("H-05")
+        "During a name lookup, cancellation, deadline, timeout and closing are prompt for every request"
     )
     func lookup() async throws {
         let server = try MockServer.forTest { _ in MockResponse("ale") }
@@ -23,8 +22,7 @@ struct CurlProbeTests {
     }
 
     @Test(
-        "Without descriptors, requests and sessions fail with a typed error, leave no thread, and recover",
-        .covers("H-32")
+        "Without descriptors, requests and sessions fail with a typed error, leave no thread, and recover"
     )
     func descriptors() async throws {
         let server = try MockServer.forTest { request in
@@ -53,7 +51,7 @@ struct CurlProbeTests {
 
     @Test(
         "A program can exit while a session opens and closes connections over TLS, and while callers send",
-        .enabled(if: SecureServer.isAvailable), .covers("H-355"), arguments: [16, 1]
+        .enabled(if: SecureServer.isAvailable), arguments: [16, 1]
     )
     func exit(tasks: Int) async throws {
         let server = try SecureServer()

@@ -16,7 +16,7 @@ struct CurlProxyTests {
         }
     }
 
-    @Test("A 407 to a request over HTTP is delivered as the response", .covers("C-36"))
+    @Test("A 407 to a request over HTTP is delivered as the response")
     func plain() async throws {
         let proxy = try Self.refusing(407)
         defer { proxy.stop() }
@@ -37,7 +37,7 @@ struct CurlProxyTests {
     }
 
     @Test(
-        "A proxy that refuses the tunnel is a typed error with the status and without the password", .covers("C-36"),
+        "A proxy that refuses the tunnel is a typed error with the status and without the password",
         arguments: [
             (407, URLError.Code.userAuthenticationRequired), (403, .cannotConnectToHost), (502, .cannotConnectToHost),
         ])
@@ -59,7 +59,7 @@ struct CurlProxyTests {
     }
 
     @Test(
-        "A SOCKS5 proxy that rejects the password, or requires one, is userAuthenticationRequired", .covers("M-441"),
+        "A SOCKS5 proxy that rejects the password, or requires one, is userAuthenticationRequired",
         arguments: ["http", "https"], [true, false])
     func socks(scheme: String, readsPassword: Bool) async throws {
         let proxy = try BytePeer { connection in
@@ -81,7 +81,7 @@ struct CurlProxyTests {
         #expect(!text.contains("canary"), "\(text)")
     }
 
-    @Test("A 407 that is not acceptable is an error that names the proxy", .covers("C-247"))
+    @Test("A 407 that is not acceptable is an error that names the proxy")
     func unacceptable() async throws {
         let proxy = try Self.refusing(407)
         defer { proxy.stop() }
@@ -93,7 +93,7 @@ struct CurlProxyTests {
     }
 
     @Test(
-        "A session is not created with a proxy that libcurl cannot use", .covers("C-247"),
+        "A session is not created with a proxy that libcurl cannot use",
         arguments: [
             "ftp://h:1", "htp://h:1", "socks6://h:1", "://h:1", "h:1", "h", "h.example", "u:secret@h:1", "http:/h:1",
             "http://", "http:///", "http://u:secret@", "http://h:0", "http://h:99999", "http://h:x", "http://h:1:2",
@@ -108,7 +108,7 @@ struct CurlProxyTests {
     }
 
     @Test(
-        "A session is created with every kind of proxy that libcurl can use", .covers("C-247"),
+        "A session is created with every kind of proxy that libcurl can use",
         arguments: [
             "http://h", "http://h:3128", "HTTP://h:3128/", "http://u:p%40@h:1", "http://u:p@x@h:1", "http://[::1]:1",
             "http://127.0.0.1:1", "socks4://h:1", "socks4a://h:1", "socks5://u:p@h:1", "socks5h://h",
@@ -117,7 +117,7 @@ struct CurlProxyTests {
         _ = try CurlSession { $0.proxy = .url(url) }
     }
 
-    @Test("A proxy that closes the connection instead of opening a tunnel is an error", .covers("C-36"))
+    @Test("A proxy that closes the connection instead of opening a tunnel is an error")
     func lostTunnel() async throws {
         let proxy = try MockServer.forTest { _ in MockResponse("", wire: .disconnect) }
         let service = WebService(
@@ -165,7 +165,6 @@ struct CurlProxyTests {
 
     @Test(
         "Environment proxies are used as libcurl documents, and their password is only sent to the proxy",
-        .covers("M-25", "C-245"),
         .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/exe"), "the test runs its own executable"))
     func environment() async throws {
         let proxy = try MockServer { request in
@@ -196,14 +195,14 @@ struct CurlProxyTests {
             // libcurl does not read it.
             (["HTTP_PROXY": address], ["\(base) directly"], []),
             (["http_proxy": address, "WEBSERVICE_PROXY": "none"], ["\(base) directly"], []),
-            // C-245: a proxy that is set explicitly is used for every host.
+            // a proxy that is set explicitly is used for every host.
             (["no_proxy": "*", "WEBSERVICE_PROXY": address], ["\(base) by way of the proxy"], ["\(base)/"]),
             (["NO_PROXY": "127.0.0.1", "WEBSERVICE_PROXY": address], ["\(base) by way of the proxy"], ["\(base)/"]),
             (
                 ["http_proxy": "http://127.0.0.1:1", "all_proxy": "http://127.0.0.1:1", "WEBSERVICE_PROXY": address],
                 ["\(base) by way of the proxy"], ["\(base)/"]
             ),
-            // C-245: libcurl reads neither its passwords nor the options of its tool.
+            // libcurl reads neither its passwords nor the options of its tool.
             (["HOME": home.path, "CURL_HOME": home.path, "NETRC": netrc.path], ["\(base) directly"], []),
         ]
         var seen = 0

@@ -32,7 +32,7 @@ struct CurlRealTimeTests {
         }
     }
 
-    @Test("The connect timeout is separate from the idle timeout and has a different error", .covers("H-05", "L-04"))
+    @Test("The connect timeout is separate from the idle timeout and has a different error")
     func connecting() async throws {
         let listener = try FullListener()
         let service = WebService(
@@ -84,7 +84,7 @@ struct CurlRealTimeTests {
     enum End: CaseIterable, Sendable { case cancel, deadline, close }
 
     @Test(
-        "Cancellation, deadline and closing are prompt while a connection hangs", .covers("H-05"),
+        "Cancellation, deadline and closing are prompt while a connection hangs",
         arguments: Hang.allCases,
         End.allCases)
     func hanging(_ hang: Hang, _ end: End) async throws {
@@ -132,7 +132,7 @@ struct CurlRealTimeTests {
     }
 
     @Test(
-        "A connection that the server closes within a response is an error at once", .covers("H-05"),
+        "A connection that the server closes within a response is an error at once",
         arguments: [3, 30, 60])
     func halfClosed(count: Int) async throws {
         let server = try MockServer { _ in MockResponse(Data(count: 100), wire: .cut(after: count)) }

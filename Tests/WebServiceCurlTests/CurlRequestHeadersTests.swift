@@ -18,7 +18,7 @@ struct CurlRequestHeadersTests {
         }
     }
 
-    @Test("The metrics contain the fields that the server received", .covers("H-356"))
+    @Test("The metrics contain the fields that the server received")
     func received() async throws {
         let server = try MockServer.forTest { _ in MockResponse("ale") }
         let service = WebService(server, try session())
@@ -31,7 +31,7 @@ struct CurlRequestHeadersTests {
         }
     }
 
-    @Test("Each attempt has the fields of its own request", .covers("H-356"))
+    @Test("Each attempt has the fields of its own request")
     func attempts() async throws {
         let server = try MockServer.forTest { request in
             request.target == "/a" ? .status(302).headers(["Location": "/b"]) : .text("ale")
@@ -66,14 +66,14 @@ struct CurlRequestHeadersTests {
         #expect(server.receivedRequests.map { $0.headers[.userAgent] } == [nil, nil])
     }
 
-    @Test("Unless they are recorded, the metrics contain no fields", .covers("H-356"))
+    @Test("Unless they are recorded, the metrics contain no fields")
     func isOff() async throws {
         let server = try MockServer.forTest { _ in MockResponse("ale") }
         let service = WebService(server, try session { $0.recordsRequestHeaders = false })
         #expect(try await service.GET("/").data().response.transport?.requestHeaders.isEmpty == true)
     }
 
-    @Test("The request for a tunnel is not that of the exchange", .covers("H-356"))
+    @Test("The request for a tunnel is not that of the exchange")
     func tunnel() async throws {
         let proxy = try MockServer.forTest { _ in MockResponse(statusCode: 403) }
         let service = WebService(
@@ -87,7 +87,7 @@ struct CurlRequestHeadersTests {
     }
 
     @Test(
-        "The fields of a request over HTTP/2 are recorded", .covers("H-356"),
+        "The fields of a request over HTTP/2 are recorded",
         .enabled(if: SecureServer.nginx != nil, "nginx is needed"))
     func http2() async throws {
         let server = try PlainServer()
@@ -99,7 +99,7 @@ struct CurlRequestHeadersTests {
         #expect(response.transport?.requestHeaders["Host"] == "127.0.0.1:\(server.port)")
     }
 
-    @Test("An HTTP archive contains the fields as sent, without secrets", .covers("H-356"))
+    @Test("An HTTP archive contains the fields as sent, without secrets")
     func archive() async throws {
         let server = try MockServer.forTest { _ in MockResponse("ale") }
         let service = WebService(server, try session())
@@ -110,7 +110,7 @@ struct CurlRequestHeadersTests {
         #expect(!text.contains("canary"))
     }
 
-    @Test("A head that is sent in parts, and sent again, is read", .covers("H-356"), arguments: [1, 7, 1_000])
+    @Test("A head that is sent in parts, and sent again, is read", arguments: [1, 7, 1_000])
     func parts(size: Int) {
         var head = SentHead()
         for text in [

@@ -12,7 +12,7 @@ struct CurlRouteTests {
 
     // MARK: Proxies
 
-    @Test("A closure selects the proxy of each request, also asynchronously", .covers("H-350"))
+    @Test("A closure selects the proxy of each request, also asynchronously")
     func selection() async throws {
         let origin = try MockServer.forTest { _ in MockResponse("directly") }
         let first = try MockServer.forTest { _ in MockResponse("first") }
@@ -51,7 +51,7 @@ struct CurlRouteTests {
         #expect(await service.GET("/closure").string().result.code == .curl)
     }
 
-    @Test("A closure may send a request over the same session, and is cancelled with its request", .covers("H-350"))
+    @Test("A closure may send a request over the same session, and is cancelled with its request")
     func threads() async throws {
         let server = try MockServer.forTest { request in MockResponse(request.path) }
         let service = WebService(baseURLString: server.baseURLString)
@@ -77,7 +77,7 @@ struct CurlRouteTests {
     }
 
     @Test(
-        "Credentials of one request are not used for the tunnel of another", .covers("H-351"),
+        "Credentials of one request are not used for the tunnel of another",
         .enabled(if: SecureServer.isAvailable, "nginx or openssl is not installed"))
     func tunnels() async throws {
         let server = try SecureServer()
@@ -103,7 +103,7 @@ struct CurlRouteTests {
     }
 
     @Test(
-        "A proxy with Digest authentication opens a tunnel and receives no password", .covers("H-352"),
+        "A proxy with Digest authentication opens a tunnel and receives no password",
         arguments: ["https", "http"])
     func digest(scheme: String) async throws {
         let plain = try MockServer.forTest { _ in MockResponse("ale") }
@@ -147,7 +147,7 @@ struct CurlRouteTests {
         #expect(plain.receivedRequests.allSatisfy { $0.headers["Proxy-Authorization"] == nil })
     }
 
-    @Test("Wrong Digest credentials for a proxy are a typed error without the password", .covers("H-352"))
+    @Test("Wrong Digest credentials for a proxy are a typed error without the password")
     func refusal() async throws {
         let proxy = try TunnelProxy { _ in
             #"HTTP/1.1 407 Who\#r\#nProxy-Authenticate: Digest realm="p", nonce="n", qop="auth"\#r\#nContent-Length: 0\#r\#n\#r\#n"#
@@ -190,7 +190,7 @@ struct CurlRouteTests {
 
     // MARK: Addresses
 
-    @Test("A closure looks hosts up, and the system does if it returns nil", .covers("H-353"))
+    @Test("A closure looks hosts up, and the system does if it returns nil")
     func resolver() async throws {
         let server = try MockServer.forTest { request in MockResponse(request.headers["Host"] ?? "") }
         let calls = Box<[String]>([])
@@ -226,7 +226,7 @@ struct CurlRouteTests {
         #expect(await send("error.example").error is Refusal)
     }
 
-    @Test("The addresses of a closure are not used after it has returned nil", .covers("H-353"))
+    @Test("The addresses of a closure are not used after it has returned nil")
     func forgottenAddresses() async throws {
         let server = try MockServer.forTest { _ in MockResponse("ale", wire: .untilClose) }
         let isKnown = Box(true)
@@ -243,7 +243,7 @@ struct CurlRouteTests {
     }
 
     @Test(
-        "Names are looked up over HTTPS", .covers("H-354"),
+        "Names are looked up over HTTPS",
         .enabled(if: SecureServer.isAvailable, "nginx or openssl is not installed"))
     func dnsOverHTTPS() async throws {
         let dns = try MockServer.namesOnLoopback()

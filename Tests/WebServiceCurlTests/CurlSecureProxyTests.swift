@@ -5,7 +5,7 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-/// C-246: an https proxy with a certificate of its own. nginx forwards requests for http URLs.
+/// an https proxy with a certificate of its own. nginx forwards requests for http URLs.
 @Suite(
     "Curl session: https proxies", .serialized, .permit,
     .enabled(if: SecureServer.isAvailable, "nginx or openssl is not installed"))
@@ -37,7 +37,7 @@ struct CurlSecureProxyTests {
         return tls
     }
 
-    @Test("The trusted certificates apply to the proxy", .covers("C-246"))
+    @Test("The trusted certificates apply to the proxy")
     func authorities() async throws {
         var unrelated = CurlSession.TLS()
         unrelated.trustedCertificatesFile = server.path("client.pem")
@@ -54,7 +54,7 @@ struct CurlSecureProxyTests {
         #expect(other.urlErrorCode == .serverCertificateUntrusted, "\(other)")
     }
 
-    @Test("The minimum TLS version applies to the proxy", .covers("C-246"))
+    @Test("The minimum TLS version applies to the proxy")
     func version() async throws {
         #expect(try await send(over: server.oldPort) { $0.tls = trusting() }.get() == "by way of the proxy /x")
         let old = try await send(over: server.oldPort) {
@@ -64,7 +64,7 @@ struct CurlSecureProxyTests {
         #expect(old.urlErrorCode == .secureConnectionFailed, "\(old)")
     }
 
-    @Test("The pins of servers do not apply to the proxy, which can have its own", .covers("C-246"))
+    @Test("The pins of servers do not apply to the proxy, which can have its own")
     func pins() async throws {
         let wrong = "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
         let pinned = try await send {
@@ -85,7 +85,7 @@ struct CurlSecureProxyTests {
         #expect((refused.error as? URLError)?.pinnedKeyMismatch?.expected == [wrong])
     }
 
-    @Test("The client certificate for servers is not presented to the proxy, which can have its own", .covers("C-246"))
+    @Test("The client certificate for servers is not presented to the proxy, which can have its own")
     func clientCertificate() async throws {
         let certificate = CurlSession.TLS.ClientCertificate(
             certificateFile: server.path("client.pem"), keyFile: server.path("client.key"))

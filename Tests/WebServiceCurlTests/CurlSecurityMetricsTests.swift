@@ -32,7 +32,7 @@ struct CurlSecurityMetricsTests {
         return service
     }
 
-    @Test("The metrics and the timeline contain address, port, TLS version and cipher suite", .covers("H-346"))
+    @Test("The metrics and the timeline contain address, port, TLS version and cipher suite")
     func connection() async throws {
         let service = try service()
         for _ in 0..<2 {
@@ -54,7 +54,7 @@ struct CurlSecurityMetricsTests {
         if LinkedLibrary.exportsOpenSSL { #expect(try await old.response.transport?.tlsVersion == "TLSv1.2") }
     }
 
-    @Test("A request without TLS, and one without a connection, reports no TLS", .covers("H-346"))
+    @Test("A request without TLS, and one without a connection, reports no TLS")
     func withoutTLS() async throws {
         let plain = try MockServer.forTest { _ in MockResponse("ale") }
         let service = WebService(plain, try CurlSession { $0.recordsCertificates = true })
@@ -71,7 +71,7 @@ struct CurlSecurityMetricsTests {
         #expect((attempt.remoteAddress, attempt.remotePort, attempt.tlsVersion) == (nil, nil, nil))
     }
 
-    @Test("The certificates are those of the connection, also if it or the handle was used before", .covers("H-347"))
+    @Test("The certificates are those of the connection, also if it or the handle was used before")
     func certificates() async throws {
         let other = try SecureServer()
         try other.openssl("x509 -in server.pem -outform DER -out server-certificate.der")

@@ -94,7 +94,7 @@ struct CurlSessionTests {
         #expect(entry?["serverIPAddress"] as? String == "127.0.0.1")
     }
 
-    @Test("Progress of uploads and downloads only grows, ends at the total, and precedes the handlers", .covers("H-31"))
+    @Test("Progress of uploads and downloads only grows, ends at the total, and precedes the handlers")
     func progress() async throws {
         let server = try MockServer.forTest { MockResponse($0.body) }
         let service = WebService(server, try CurlSession())
@@ -134,7 +134,7 @@ struct CurlSessionTests {
         #expect(server.receivedRequests.count == 1)
     }
 
-    @Test("Credentials are not sent to another origin after a redirect", .covers("C-10"))
+    @Test("Credentials are not sent to another origin after a redirect")
     func redirects() async throws {
         let other = try MockServer { MockResponse($0.headers[.authorization] ?? "nobody") }
         let server = try MockServer { _ in
@@ -167,7 +167,7 @@ struct CurlSessionTests {
         #expect(wrong == 0)
     }
 
-    @Test("Requests use the configured proxy, or none", .covers("M-25"))
+    @Test("Requests use the configured proxy, or none")
     func proxy() async throws {
         let proxy = try MockServer { MockResponse("by way of \($0.target)") }
         let server = try MockServer { _ in MockResponse("directly") }
@@ -193,7 +193,7 @@ struct CurlSessionTests {
         #expect(server.connectionCount == 2)
     }
 
-    @Test("A server that closes the connection after every response causes no error", .covers("H-34"))
+    @Test("A server that closes the connection after every response causes no error")
     func closingServer() async throws {
         let server = try MockServer.forTest { _ in
             MockResponse("", wire: .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale".utf8)))

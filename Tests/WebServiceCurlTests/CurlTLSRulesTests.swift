@@ -33,19 +33,19 @@ struct CurlTLSRulesTests {
 
     @Test(
         "A certificate that is expired or not yet valid is untrusted, and the request is not sent again",
-        .covers("H-51"), arguments: [SecureServer.Certificate.valid, .expired, .notYetValid])
+        arguments: [SecureServer.Certificate.valid, .expired, .notYetValid])
     func validity(certificate: SecureServer.Certificate) async throws {
         try await certificates(certificate: certificate)
     }
 
     @Test(
-        "A certificate that is signed with SHA-1 is untrusted, and the request is not sent again", .covers("H-51"),
+        "A certificate that is signed with SHA-1 is untrusted, and the request is not sent again",
         .enabled(if: LinkedLibrary.hasOpenSSL3, "OpenSSL accepts such certificates before version 3.0"))
     func weakSignature() async throws {
         try await certificates(certificate: .signedWithSHA1)
     }
 
-    @Test("A certificate without subjectAltName is accepted for its common name", .covers("M-440"))
+    @Test("A certificate without subjectAltName is accepted for its common name")
     func commonName() async throws {
         try await certificates(certificate: .commonName)
     }
@@ -93,7 +93,7 @@ struct CurlTLSRulesTests {
             "\(String(repeating: "0", count: 31))1") == true
 
     @Test(
-        "A body that ends with the connection is complete only after the close_notify of TLS", .covers("C-45"),
+        "A body that ends with the connection is complete only after the close_notify of TLS",
         .enabled(if: LinkedLibrary.exportsOpenSSL, "libcurl contains its OpenSSL without exporting the functions"),
         arguments: [false, true],
         [false, true])
@@ -119,7 +119,7 @@ struct CurlTLSRulesTests {
         }
     }
 
-    @Test("A body over HTTP/2 is complete without the alert", .covers("C-45"))
+    @Test("A body over HTTP/2 is complete without the alert")
     func http2End() async throws {
         let body = Data((0..<40_000).map { UInt8($0 % 251) })
         let backend = try MockServer.forTest { _ in MockResponse(body, wire: .untilClose) }

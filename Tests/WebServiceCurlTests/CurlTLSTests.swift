@@ -59,7 +59,7 @@ struct CurlTLSTests {
         #expect(try await text(plain).hasPrefix("HTTP/1.1"))
     }
 
-    @Test("A multipart body with files arrives over HTTP/2 unchanged, with its length", .covers("M-11"))
+    @Test("A multipart body with files arrives over HTTP/2 unchanged, with its length")
     func multipart() async throws {
         let backend = try MockServer.forTest { _ in MockResponse("ok") }
         let folder = TemporaryFolder()
@@ -81,7 +81,7 @@ struct CurlTLSTests {
         #expect(arrived.headers.values(for: .contentLength) == ["\(arrived.body.count)"])
     }
 
-    @Test("A server certificate that is untrusted or for another name is an error", .covers("H-51"))
+    @Test("A server certificate that is untrusted or for another name is an error")
     func untrusted() async throws {
         _ = try await text(try service(server.port) { $0.tls.trustedCertificatesFile = server.path("ca.pem") })
         // A certificate that signed no other one.
@@ -95,7 +95,7 @@ struct CurlTLSTests {
 
     @Test(
         "Without a file of trusted certificates, those of libcurl's default file are trusted, and no others",
-        .covers("H-51"), .enabled(if: TrustStore.system.isPresent, TrustStore.absence))
+        .enabled(if: TrustStore.system.isPresent, TrustStore.absence))
     func defaultStore() async throws {
         let service = try service(server.port) { _ in }
         #expect(await service.GET("/").string().result.urlErrorCode == .serverCertificateUntrusted)

@@ -9,7 +9,7 @@ import WebServiceCurl
 struct CurlTimeTests {
     private let clock = TestClock()
 
-    @Test("Silence ends a task after its idle timeout and not before", .covers("H-05"))
+    @Test("Silence ends a task after its idle timeout and not before")
     func idle() async throws {
         let server = try MockServer { _ in MockResponse("x", wire: .noResponse) }
         defer { server.stop() }
@@ -23,7 +23,7 @@ struct CurlTimeTests {
         #expect(error.value == .timedOut)
     }
 
-    @Test("A slowly arriving response does not reach the idle timeout, and the deadline ends it", .covers("H-04"))
+    @Test("A slowly arriving response does not reach the idle timeout, and the deadline ends it")
     func drip() async throws {
         let gate = DispatchSemaphore(value: 0)
         let server = try MockServer { _ in
@@ -53,7 +53,7 @@ struct CurlTimeTests {
         #expect(error.value == .deadline)
     }
 
-    @Test("A server that does not read the request ends the task after the idle timeout", .covers("H-06"))
+    @Test("A server that does not read the request ends the task after the idle timeout")
     func stuckUpload() async throws {
         let listener = try FullListener(backlog: 5)
         let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)", clock: clock)

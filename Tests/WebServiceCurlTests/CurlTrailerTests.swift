@@ -45,7 +45,7 @@ struct CurlTrailerTests {
     }
 
     @Test(
-        "Valid trailer fields are received in order, for each way to consume a body", .covers("C-220"),
+        "Valid trailer fields are received in order, for each way to consume a body",
         arguments: Consumption.allCases)
     func valid(_ consumption: Consumption) async throws {
         let trailers = try await receive(
@@ -61,7 +61,7 @@ struct CurlTrailerTests {
     ]
 
     @Test(
-        "Invalid trailer fields are an error, for each way to consume a body", .covers("C-220"),
+        "Invalid trailer fields are an error, for each way to consume a body",
         arguments: Consumption.allCases)
     func invalid(_ consumption: Consumption) async throws {
         for trailer in Self.invalid {
@@ -76,7 +76,7 @@ struct CurlTrailerTests {
     }
 
     @Test(
-        "The trailer fields count toward the limit of the header fields", .covers("C-220"),
+        "The trailer fields count toward the limit of the header fields",
         arguments: Consumption.allCases)
     func limit(_ consumption: Consumption) async throws {
         let line = "X: " + String(repeating: "a", count: 95) + "\r\n"
@@ -89,7 +89,7 @@ struct CurlTrailerTests {
         }
     }
 
-    @Test("A mock session refuses the trailer fields that a server cannot send", .covers("C-220"))
+    @Test("A mock session refuses the trailer fields that a server cannot send")
     func mock() async throws {
         let session = MockSession()
         var response = MockResponse("ale")

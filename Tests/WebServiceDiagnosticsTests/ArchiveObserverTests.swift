@@ -19,7 +19,7 @@ struct ArchiveObserverTests {
     }
 
     @Test(
-        "All requests of a service are in one archive without secrets, which is complete at any time", .covers("C-66"))
+        "All requests of a service are in one archive without secrets, which is complete at any time")
     func archive() async throws {
         let archive = try ArchiveObserver(file: file, bodyLimit: 100)
         #expect(try log().entries.isEmpty)
@@ -129,7 +129,7 @@ struct ArchiveObserverTests {
     }
 
     @Test(
-        "An entry has the HTTP version that the session reports, and none if it reports none", .covers("M-330"),
+        "An entry has the HTTP version that the session reports, and none if it reports none",
         arguments: ["HTTP/1.0", "HTTP/2", "HTTP/3", nil])
     func versions(version: String?) throws {
         let metrics = version.map { TransportMetrics(total: .seconds(1), networkProtocol: $0) }
@@ -143,7 +143,7 @@ struct ArchiveObserverTests {
         }
     }
 
-    @Test("An entry has the server's address and the phases that the session reports", .covers("L-350"))
+    @Test("An entry has the server's address and the phases that the session reports")
     func phases() throws {
         let seconds = { (value: Int) in Duration.seconds(value) }
         let metrics = TransportMetrics(
@@ -162,7 +162,7 @@ struct ArchiveObserverTests {
     }
 
     @Test(
-        "The time of an entry is the sum of its phases, and the rest of the duration is blocked", .covers("L-445"),
+        "The time of an entry is the sum of its phases, and the rest of the duration is blocked",
         arguments: [
             ((1, 2, 3, 10, 15), 20, 20_000, 5_000), ((1, 2, 3, 10, 15), 15, 15_000, -1),
             ((nil, nil, nil, 4, 5), 6, 6_000, 1_000), ((nil, nil, 3, 4, 5), 5, 5_000, -1),

@@ -38,7 +38,7 @@ struct CurlDescriptionTests {
     }
 
     @Test(
-        "Methods other than GET have an option, and those that expect a body add Content-Length: 0", .covers("L-444"),
+        "Methods other than GET have an option, and those that expect a body add Content-Length: 0",
         arguments: [
             (.GET, ""), (.HEAD, " --head"), ("TRACE", " --request 'TRACE'"),
             (.POST, " --request 'POST' --header 'Content-Length: 0'"),
@@ -80,7 +80,7 @@ struct CurlDescriptionTests {
                 ))
     }
 
-    @Test("A body of printable text is one quoted argument, regardless of shell metacharacters", .covers("C-32"))
+    @Test("A body of printable text is one quoted argument, regardless of shell metacharacters")
     func textBodies() {
         for (body, expected) in [
             ("plain", "'plain'"), ("-x", "'-x'"), ("--config", "'--config'"), ("!!", "'!!'"), ("%41\\n", #"'%41\n'"#),
@@ -93,7 +93,7 @@ struct CurlDescriptionTests {
         }
     }
 
-    @Test("A body that begins with @, is not UTF-8 or is not printable is piped from printf", .covers("C-32"))
+    @Test("A body that begins with @, is not UTF-8 or is not printable is piped from printf")
     func pipedBodies() {
         for (body, expected) in [
             ("@file", "@file"), ("@\u{301}", #"@\314\201"#), ("a\nb", #"a\012b"#), ("\r\n", #"\015\012"#),
@@ -155,7 +155,7 @@ struct CurlDescriptionTests {
     // MARK: - Secrets
 
     @Test(
-        "Secrets in header fields, query, form and JSON are replaced unless redaction is nil", .covers("C-66")
+        "Secrets in header fields, query, form and JSON are replaced unless redaction is nil"
     )
     func secrets() throws {
         let json = try Request.make(.POST, "https://h/v1?access_token=canary&page=2") {
@@ -188,7 +188,7 @@ struct CurlDescriptionTests {
     }
 
     @Test(
-        "A Content-Type field with another media type does not reveal the secrets of a body", .covers("C-66"),
+        "A Content-Type field with another media type does not reveal the secrets of a body",
         arguments: ["text/plain", "application/json", ""])
     func disguised(type: String) throws {
         let form = Request.make(.POST) { request in
@@ -208,7 +208,7 @@ struct CurlDescriptionTests {
         #expect(json.curlDescription().contains(#" --data-binary '{"password":"[redacted]"}' "#))
     }
 
-    @Test("A body that cannot be parsed for redaction is replaced completely", .covers("C-66"))
+    @Test("A body that cannot be parsed for redaction is replaced completely")
     func opaque() {
         let multipart = Data("--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\ncanary\r\n--b--\r\n".utf8)
         let replaced = " --data-binary '[redacted]'"
@@ -273,8 +273,7 @@ struct CurlDescriptionTests {
     // MARK: - Any input
 
     @Test(
-        "The command is one line of printable characters for any scalar in header fields, bodies and names",
-        .covers("C-67")
+        "The command is one line of printable characters for any scalar in header fields, bodies and names"
     )
     func oneLine() {
         let values =

@@ -29,7 +29,7 @@ struct DeprecationTests {
         return notes(task.timeline)
     }
 
-    @Test("The examples of RFC 9745 and RFC 8594 are in the timeline", .covers("L-352"))
+    @Test("The examples of RFC 9745 and RFC 8594 are in the timeline")
     func examples() async throws {
         #expect(try await notes(["Deprecation": "@1688169599"]) == ["has been deprecated since 2023-06-30"])
         #expect(
@@ -39,7 +39,7 @@ struct DeprecationTests {
     }
 
     @Test(
-        "Dates in the past and in the future are distinguished", .covers("L-352"),
+        "Dates in the past and in the future are distinguished",
         arguments: [
             ("@1767225600", nil, "has been deprecated since 2026-01-01"),
             ("@1767225601", nil, "will be deprecated on 2026-01-01"),
@@ -59,7 +59,7 @@ struct DeprecationTests {
     }
 
     @Test(
-        "Invalid values are ignored", .covers("L-353"),
+        "Invalid values are ignored",
         arguments: [
             "true", "?1", "1688169599", "@", "@-", "@1.5", "@1688169599x", "@1234567890123456", "@999999999999999",
             "@ 1",
@@ -71,7 +71,7 @@ struct DeprecationTests {
         if value != date { #expect(try await notes(["Sunset": value]) == []) }
     }
 
-    @Test("The explanation has a sentence after that of the attempt", .covers("L-352"))
+    @Test("The explanation has a sentence after that of the attempt")
     func explanation() async throws {
         let headers: Headers = ["Deprecation": "@1767225600", "Sunset": "Tue, 30 Jun 2026 00:00:00 GMT"]
         let task = mock(headers).service.GET("/a").data()
@@ -98,7 +98,7 @@ struct DeprecationTests {
         #expect(task.timeline.events.map(\.start) == task.timeline.events.map(\.start).sorted())
     }
 
-    @Test("Observers receive an event after the end of the attempt, and the summary has the note", .covers("L-352"))
+    @Test("Observers receive an event after the end of the attempt, and the summary has the note")
     func observers() async throws {
         let recorder = EventRecorder()
         let mock = mock(["Deprecation": "@1"])
@@ -119,7 +119,7 @@ struct DeprecationTests {
             ])
     }
 
-    @Test("Streams and typed requests have the note", .covers("L-352"))
+    @Test("Streams and typed requests have the note")
     func requests() async throws {
         struct Typed: HTTPServiceRequest {
             typealias Output = String

@@ -108,7 +108,7 @@ struct ExchangeLoggerTests {
         #expect("\(entry)" == entry.text)
     }
 
-    @Test("The log contains no secret of header fields, query, JSON body or response", .covers("C-66"))
+    @Test("The log contains no secret of header fields, query, JSON body or response")
     func secrets() async {
         let lines = await log(
             headers: [
@@ -168,7 +168,7 @@ struct ExchangeLoggerTests {
         #expect(text == body.replacingOccurrences(of: "canary", with: "[redacted]"))
     }
 
-    @Test("Line breaks, terminal escape sequences and bidirectional controls are escaped", .covers("C-67"))
+    @Test("Line breaks, terminal escape sequences and bidirectional controls are escaped")
     func controls() async {
         let lines = await log(
             headers: ["X-Evil": "a\u{1B}[31mred\u{202E}"], answer: "[\"one\r\n<-- 200 forged\u{9B}\u{2028}\"]"
@@ -180,7 +180,7 @@ struct ExchangeLoggerTests {
     }
 
     @Test(
-        "Logged bodies are truncated, binary bodies become a byte count, and sent bodies are unchanged", .covers("H-54")
+        "Logged bodies are truncated, binary bodies become a byte count, and sent bodies are unchanged"
     )
     func bodies() async {
         let sent = Collected<Data>()
@@ -218,7 +218,7 @@ struct ExchangeLoggerTests {
         #expect(!entries.values.map(\.text).joined().contains("canary"))
     }
 
-    @Test("Secrets in notes and messages of errors, also in encoded URLs, are redacted", .covers("C-66", "L-440"))
+    @Test("Secrets in notes and messages of errors, also in encoded URLs, are redacted")
     func notes() async {
         let lines = Collected<String>()
         let service = WebService.make(HandSession(text: "{}"))
@@ -240,7 +240,7 @@ struct ExchangeLoggerTests {
         #expect(!task.timeline.explain().contains("canary"))
     }
 
-    @Test("A slow output neither delays other tasks nor changes a result", .covers("H-53"), .exclusive)
+    @Test("A slow output neither delays other tasks nor changes a result", .exclusive)
     func slowOutput() async throws {
         let (entered, gate) = (Collected<String>(), DispatchSemaphore(value: 0))
         let logger = ExchangeLogger { entry in

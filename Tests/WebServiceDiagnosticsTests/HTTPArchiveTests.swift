@@ -14,7 +14,7 @@ struct HTTPArchiveTests {
         return try #require(log["entries"] as? [[String: Any]])
     }
 
-    @Test("An HTTP archive contains every request and response and no secret", .covers("C-66"))
+    @Test("An HTTP archive contains every request and response and no secret")
     func archiveOfSecrets() async throws {
         let session = ScriptedSession([
             .status(302, headers: ["Location": "/v1/y?access_token=canary-location", "Set-Cookie": "s=canary-cookie"]),

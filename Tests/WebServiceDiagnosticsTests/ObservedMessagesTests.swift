@@ -57,7 +57,7 @@ struct ObservedMessagesTests {
         return lines
     }
 
-    @Test("The level trace logs each message with direction, kind, size and content", .covers("W-11"))
+    @Test("The level trace logs each message with direction, kind, size and content")
     func trace() async throws {
         let lines = try await lines(
             .trace, [.text(#"{"password":"canary","beer":"Ale"}"#), .data(Data([1, 2, 255])), .text("a\u{1B}\nb")])
@@ -79,7 +79,7 @@ struct ObservedMessagesTests {
             ])
     }
 
-    @Test("The content of a logged message is limited like a body", .covers("W-11"))
+    @Test("The content of a logged message is limited like a body")
     func bodyLimit() async throws {
         let message = WebSocketMessage.text("0123456789")
         #expect(
@@ -109,7 +109,7 @@ struct ObservedMessagesTests {
         try #require(entry?["_webSocketMessages"] as? [[String: Any]])
     }
 
-    @Test("The entry of a WebSocket has its messages in the form of Chromium, without secrets", .covers("W-12"))
+    @Test("The entry of a WebSocket has its messages in the form of Chromium, without secrets")
     func archive() async throws {
         let archive = try ArchiveObserver(file: file, bodyLimit: 1_000)
         service.observers = [archive]
@@ -136,7 +136,7 @@ struct ObservedMessagesTests {
         #expect(!String(decoding: try Data(contentsOf: file), as: UTF8.self).contains("canary"))
     }
 
-    @Test("Without bodies, the archive has the sizes of the messages", .covers("W-12"))
+    @Test("Without bodies, the archive has the sizes of the messages")
     func sizes() async throws {
         let archive = try ArchiveObserver(file: file)
         service.observers = [archive]
@@ -150,7 +150,7 @@ struct ObservedMessagesTests {
         #expect(messages.map { $0["_size"] as? Int } == [5, 5])
     }
 
-    @Test("The messages of an archive are limited, and their number is that of the omitted ones", .covers("W-12"))
+    @Test("The messages of an archive are limited, and their number is that of the omitted ones")
     func limits() async throws {
         let archive = try ArchiveObserver(file: file, bodyLimit: 10)
         service.observers = [archive]
@@ -191,7 +191,7 @@ struct ObservedMessagesTests {
         #expect(try messages(all.last).map { $0["data"] as? String } == ["hello"])
     }
 
-    @Test("A refused handshake is an entry without messages", .covers("W-12"))
+    @Test("A refused handshake is an entry without messages")
     func refused() async throws {
         let archive = try ArchiveObserver(file: file)
         service.session = session

@@ -10,7 +10,7 @@ import Glibc
 
 @Suite("Folders of destinations", .permit)
 struct DownloadDestinationTests {
-    @Test("Concurrent downloads may create the same folders", .covers("D-310"))
+    @Test("Concurrent downloads may create the same folders")
     func concurrent() async throws {
         let folder = TemporaryFolder.forTest()
         let path = folder.url.appendingPathComponent("a/b/c/d", isDirectory: true)
@@ -23,7 +23,7 @@ struct DownloadDestinationTests {
         #expect(FileManager.default.fileExists(atPath: path.path))
     }
 
-    @Test("A path with a component that is too long is an error that names it", .covers("D-311"))
+    @Test("A path with a component that is too long is an error that names it")
     func longName() throws {
         let folder = TemporaryFolder.forTest()
         let long = folder.url.appendingPathComponent(String(repeating: "x", count: 300))
@@ -34,7 +34,7 @@ struct DownloadDestinationTests {
     }
 
     #if canImport(Glibc)
-    @Test("A folder without permission is an error that names the folder that is missing", .covers("D-311"))
+    @Test("A folder without permission is an error that names the folder that is missing")
     func permission() throws {
         let folder = TemporaryFolder.forTest()
         try FileManager.default.setAttributes([.posixPermissions: 0o555], ofItemAtPath: folder.url.path)

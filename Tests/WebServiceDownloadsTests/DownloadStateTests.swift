@@ -13,7 +13,7 @@ struct DownloadStateTests {
         DownloadState(url: "https://h/a", headers: headers).validator
     }
 
-    @Test("Only a strong entity tag is a validator", .covers("D-12"))
+    @Test("Only a strong entity tag is a validator")
     func tags() {
         #expect(Self.validator(["ETag": "\"a b\""]) == nil)
         #expect(Self.validator(["ETag": "\"a-ü\""]) == "\"a-ü\"")
@@ -24,7 +24,7 @@ struct DownloadStateTests {
         }
     }
 
-    @Test("A date is a validator if it is at least one second before the response", .covers("D-12"))
+    @Test("A date is a validator if it is at least one second before the response")
     func dates() {
         #expect(Self.validator(["Last-Modified": Self.date, "Date": Self.second]) == Self.date)
         #expect(Self.validator(["Last-Modified": Self.date, "Date": Self.date]) == nil)
@@ -34,7 +34,7 @@ struct DownloadStateTests {
         #expect(Self.validator([:]) == nil)
     }
 
-    @Test("Another query is another file, unless it is ignored and there is an entity tag", .covers("D-14"))
+    @Test("Another query is another file, unless it is ignored and there is an entity tag")
     func urls() {
         let tagged = DownloadState(url: "https://h/a?token=1", headers: ["ETag": "\"1\""])
         let dated = DownloadState(
@@ -52,7 +52,7 @@ struct DownloadStateTests {
         }
     }
 
-    @Test("A part belongs to the version if its response repeats the validator", .covers("D-300"))
+    @Test("A part belongs to the version if its response repeats the validator")
     func repetition() {
         let tagged = DownloadState(url: "https://h/a", headers: ["ETag": "\"1\"", "Last-Modified": Self.date])
         #expect(tagged.isRepeated(by: ["ETag": "\"1\""]))
@@ -84,7 +84,7 @@ struct DownloadStateTests {
         #expect(Self.state.total == .max)
     }
 
-    @Test("A state with any changed bit, any missing end and of any other version is absent", .covers("D-13"))
+    @Test("A state with any changed bit, any missing end and of any other version is absent")
     func damage() throws {
         let bytes = try #require(Self.state.encoded)
         for index in bytes.indices {

@@ -7,7 +7,7 @@ import Testing
 @Suite("Names of downloaded files", .permit)
 struct FileNameTests {
     @Test(
-        "A hostile name is reduced to one safe component", .covers("D-25"),
+        "A hostile name is reduced to one safe component",
         arguments: [
             ("../../x", "x"), ("..\\x", "x"), ("/etc/x", "x"), ("C:\\x", "x"), ("C:x", "Cx"), ("CON", "_CON"),
             ("con.txt", "_con.txt"), ("COM1", "_COM1"), ("lpt9.tar.gz", "_lpt9.tar.gz"), ("COM", "COM"),
@@ -22,13 +22,13 @@ struct FileNameTests {
     }
 
     @Test(
-        "A name of which nothing remains is not a name", .covers("D-25"),
+        "A name of which nothing remains is not a name",
         arguments: ["", ".", "..", " ", "/", "a/", "a\\", "../..", ":::", "\u{202E}", ". . .", "\n"])
     func empty(name: String) {
         #expect(FileName.component(name) == nil)
     }
 
-    @Test("A long name is truncated at a character, before its extension", .covers("D-25"))
+    @Test("A long name is truncated at a character, before its extension")
     func long() throws {
         #expect(
             FileName.component(String(repeating: "a", count: 300) + ".zip") == String(repeating: "a", count: 196)
@@ -46,7 +46,7 @@ struct FileNameTests {
                 + ".zip")
     }
 
-    @Test("A name that is taken gets a number before its extension, and remains short", .covers("D-301"))
+    @Test("A name that is taken gets a number before its extension, and remains short")
     func numbers() {
         func names(_ name: String) -> [String] { Array(FileName.candidates(name).prefix(3)) }
         #expect(names("a.iso") == ["a.iso", "a (1).iso", "a (2).iso"])
@@ -60,7 +60,7 @@ struct FileNameTests {
         #expect(FileName.candidates(long).allSatisfy { $0.utf8.count <= FileName.maximumLength })
     }
 
-    @Test("The field has precedence over the URL, and the URL over the default", .covers("D-25"))
+    @Test("The field has precedence over the URL, and the URL over the default")
     func order() {
         func name(_ disposition: String?, _ url: String) -> String {
             FileName.suggested(disposition: disposition, url: url, default: "label")

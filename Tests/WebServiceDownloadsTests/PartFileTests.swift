@@ -26,7 +26,7 @@ struct PartFileTests {
 
     private static let state = DownloadState(url: "https://h/a", headers: ["ETag": "\"1\""], total: 10)
 
-    @Test("Bytes and state are beside the destination, and both are gone at the end", .covers("D-01"))
+    @Test("Bytes and state are beside the destination, and both are gone at the end")
     func life() throws {
         try withFolder { folder in
             let part = try open(folder)
@@ -68,7 +68,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("A second download to the destination is refused, also in one process", .covers("D-24"))
+    @Test("A second download to the destination is refused, also in one process")
     func locked() throws {
         try withFolder { folder in
             let part = try open(folder)
@@ -85,7 +85,7 @@ struct PartFileTests {
         return nil
     }
 
-    @Test("An existing file is refused at the beginning and at the end, and is not changed", .covers("D-23"))
+    @Test("An existing file is refused at the beginning and at the end, and is not changed")
     func existing() throws {
         try withFolder { folder in
             let part = try open(folder, replaces: false)
@@ -103,7 +103,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("Without an existing file, the part gets its name", .covers("D-23"))
+    @Test("Without an existing file, the part gets its name")
     func absent() throws {
         try withFolder { folder in
             let part = try open(folder, replaces: false)
@@ -115,7 +115,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("A link at the destination is replaced, and its target is not changed", .covers("D-22"))
+    @Test("A link at the destination is replaced, and its target is not changed")
     func link() throws {
         try withFolder { folder in
             let target = folder.appendingPathComponent("target")
@@ -133,7 +133,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("A link in place of the part is not followed", .covers("D-22"))
+    @Test("A link in place of the part is not followed")
     func linkedPart() throws {
         try withFolder { folder in
             let target = folder.appendingPathComponent("target")
@@ -145,7 +145,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("A folder, a FIFO and a missing folder are refused before anything is created", .covers("D-22"))
+    @Test("A folder, a FIFO and a missing folder are refused before anything is created")
     func unusable() throws {
         try withFolder { folder in
             try FileManager.default.createDirectory(
@@ -161,7 +161,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("A complete part that a killed process linked to the destination is not written to", .covers("D-02"))
+    @Test("A complete part that a killed process linked to the destination is not written to")
     func linkedTwice() throws {
         try withFolder { folder in
             let destination = folder.appendingPathComponent("a.iso")
@@ -175,7 +175,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("A file that a killed process left while it stored the state does not matter", .covers("D-02"))
+    @Test("A file that a killed process left while it stored the state does not matter")
     func leftOver() throws {
         try withFolder { folder in
             try Data("torn".utf8).write(to: folder.appendingPathComponent(".a.iso.webservice-new"))
@@ -186,7 +186,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("A damaged, large or special state is absent", .covers("D-13"))
+    @Test("A damaged, large or special state is absent")
     func damagedState() throws {
         try withFolder { folder in
             let part = try open(folder)
@@ -231,7 +231,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("More bytes than are available are refused", .covers("D-26"))
+    @Test("More bytes than are available are refused")
     func space() throws {
         try withFolder { folder in
             let part = try open(folder)

@@ -30,7 +30,7 @@ struct PartialTests {
         return nil
     }
 
-    @Test("An interrupted download is listed with its values, and removed with its state", .covers("D-314"))
+    @Test("An interrupted download is listed with its values, and removed with its state")
     func values() async throws {
         let folder = TemporaryFolder.forTest().url
         try leave(folder).close()
@@ -53,7 +53,7 @@ struct PartialTests {
         #expect(try await Partial.list(in: folder).isEmpty)
     }
 
-    @Test("A file that a download has locked is in progress, and is not removed", .covers("D-315"))
+    @Test("A file that a download has locked is in progress, and is not removed")
     func locked() async throws {
         let folder = TemporaryFolder.forTest().url
         let part = try leave(folder)
@@ -66,7 +66,7 @@ struct PartialTests {
         #expect(try names(in: folder) == [])
     }
 
-    @Test("A file that was continued since it was listed is not removed", .covers("D-315"))
+    @Test("A file that was continued since it was listed is not removed")
     func changed() async throws {
         let folder = TemporaryFolder.forTest().url
         try leave(folder).close()
@@ -78,7 +78,7 @@ struct PartialTests {
         #expect(try names(in: folder).count == 2)
     }
 
-    @Test("Listing fails no download that begins at the same time", .covers("D-315"))
+    @Test("Listing fails no download that begins at the same time")
     func concurrent() async throws {
         let folder = TemporaryFolder.forTest().url
         try leave(folder).close()
@@ -94,7 +94,7 @@ struct PartialTests {
         #expect(try await Partial.list(in: folder).count == 1)
     }
 
-    @Test("Files that only have such a name, and links, are neither listed nor followed", .covers("D-316"))
+    @Test("Files that only have such a name, and links, are neither listed nor followed")
     func similar() async throws {
         let folder = TemporaryFolder.forTest().url
         let target = TemporaryFolder.forTest()
@@ -119,7 +119,7 @@ struct PartialTests {
         #expect(try names(in: target.url) == [".x.webservice-part", ".x.webservice-state"])
     }
 
-    @Test("A link that takes the place of a listed file is not followed", .covers("D-316"))
+    @Test("A link that takes the place of a listed file is not followed")
     func replacedByLink() async throws {
         let folder = TemporaryFolder.forTest().url
         try leave(folder).close()
@@ -134,7 +134,7 @@ struct PartialTests {
         #expect(try names(in: folder) == [".a.iso.webservice-part", ".a.iso.webservice-state", "target"])
     }
 
-    @Test("An empty file without a state is listed: a process was killed before the response", .covers("D-316"))
+    @Test("An empty file without a state is listed: a process was killed before the response")
     func empty() async throws {
         let folder = TemporaryFolder.forTest().url
         try write(folder, ".a.iso.webservice-part", Data())
@@ -145,7 +145,7 @@ struct PartialTests {
         #expect(try names(in: folder) == [])
     }
 
-    @Test("A complete file that a killed process also left as a partial file is retained", .covers("D-315"))
+    @Test("A complete file that a killed process also left as a partial file is retained")
     func linkedTwice() async throws {
         let folder = TemporaryFolder.forTest().url
         try leave(folder).close()
@@ -156,7 +156,7 @@ struct PartialTests {
         #expect(try Data(contentsOf: folder.appendingPathComponent("a.iso")) == Data("hello".utf8))
     }
 
-    @Test("A name of 255 bytes is that of the destination, and one that does not fit is not", .covers("D-314"))
+    @Test("A name of 255 bytes is that of the destination, and one that does not fit is not")
     func longName() async throws {
         let folder = TemporaryFolder.forTest().url
         let name = String(repeating: "a", count: 255)
@@ -172,7 +172,7 @@ struct PartialTests {
         #expect(try await Partial.list(in: folder).first?.destination.lastPathComponent == "b")
     }
 
-    @Test("The bytes of a download in pieces are those of complete pieces", .covers("D-314"))
+    @Test("The bytes of a download in pieces are those of complete pieces")
     func pieces() async throws {
         let folder = TemporaryFolder.forTest().url
         let total = Int64(44 << 20)
@@ -187,7 +187,7 @@ struct PartialTests {
         #expect(partial.bytesToReceive == total)
     }
 
-    @Test("The oldest file is first, and 5,000 other files do not matter", .covers("D-314"))
+    @Test("The oldest file is first, and 5,000 other files do not matter")
     func order() async throws {
         let folder = TemporaryFolder(inMemory: true)
         for number in 0..<5_000 { try write(folder.url, "file \(number)", Data()) }
@@ -201,7 +201,7 @@ struct PartialTests {
         #expect(partials.map(\.destination.lastPathComponent) == ["c", "a", "b"])
     }
 
-    @Test("A missing folder has no partial files, and a file is an error", .covers("D-314"))
+    @Test("A missing folder has no partial files, and a file is an error")
     func folders() async throws {
         let folder = TemporaryFolder.forTest().url
         #expect(try await Partial.list(in: folder.appendingPathComponent("missing")).isEmpty)

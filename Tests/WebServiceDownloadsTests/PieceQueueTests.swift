@@ -12,7 +12,7 @@ struct PieceQueueTests {
         return try #require(piece)
     }
 
-    @Test("Failures are counted from the first one, and 64 KiB reset the count", .covers("D-302"))
+    @Test("Failures are counted from the first one, and 64 KiB reset the count")
     func attempts() throws {
         var queue = PieceQueue(PieceMap(total: 16 << 20), limit: 1, count: 1_000, now: 0)
         let error = URLError(.networkConnectionLost)
@@ -30,7 +30,7 @@ struct PieceQueueTests {
         #expect(attempts == [1, 2, 3, 1, 1, 2])
     }
 
-    @Test("Pieces that fail together count as one failure", .covers("D-304"))
+    @Test("Pieces that fail together count as one failure")
     func together() throws {
         var queue = PieceQueue(PieceMap(total: 64 << 20), limit: 4, count: 0, now: 0)
         var attempts: [Int] = []
@@ -48,7 +48,7 @@ struct PieceQueueTests {
         #expect(attempts == [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3])
     }
 
-    @Test("No piece is requested before the pause after an interruption", .covers("D-304"))
+    @Test("No piece is requested before the pause after an interruption")
     func pause() throws {
         var queue = PieceQueue(PieceMap(total: 64 << 20), limit: 2, count: 0, now: 0)
         let first = try next(&queue, 0)
@@ -63,7 +63,7 @@ struct PieceQueueTests {
         #expect(upcoming.earliest == 1_500)
     }
 
-    @Test("A rejected piece is requested again after its pause, over fewer connections", .covers("D-303"))
+    @Test("A rejected piece is requested again after its pause, over fewer connections")
     func rejected() throws {
         let error = WebServiceError(.unacceptableStatus, "")
         var queue = PieceQueue(PieceMap(total: 64 << 20), limit: 4, count: 0, now: 0)
@@ -130,7 +130,7 @@ struct PieceQueueTests {
 
     @Test(
         "A server that accepts 2 of 8 connections rejects 6 requests, and one for each doubling of the pieces",
-        .covers("D-317"), arguments: [6, 12, 100, 1_000])
+        arguments: [6, 12, 100, 1_000])
     func bound(pieces: Int) throws {
         let run = try simulate(pieces: pieces, connections: 8) { _ in 2 }
         #expect(run.isComplete)
@@ -139,7 +139,7 @@ struct PieceQueueTests {
         #expect(Double(run.rejected) <= 6 + log2(Double(pieces) / 2 + 1))
     }
 
-    @Test("When the server accepts more connections again, a download uses them", .covers("D-318"))
+    @Test("When the server accepts more connections again, a download uses them")
     func growth() throws {
         let run = try simulate(pieces: 1_000, connections: 8) { $0 < 100 ? 2 : 8 }
         #expect(run.isComplete)
@@ -150,7 +150,7 @@ struct PieceQueueTests {
         #expect(all.most == 8)
     }
 
-    @Test("No further connection is tried before the end of `Retry-After`", .covers("D-318"))
+    @Test("No further connection is tried before the end of `Retry-After`")
     func retryAfter() throws {
         var limit = ConnectionLimit(4)
         let isFirstTrial = limit.reject(active: 2, until: 100)
@@ -177,7 +177,7 @@ struct PieceQueueTests {
         #expect(limit.value == 1)
     }
 
-    @Test("A rejected trial does not delay its piece, which another connection requests", .covers("D-317"))
+    @Test("A rejected trial does not delay its piece, which another connection requests")
     func trial() throws {
         let error = WebServiceError(.unacceptableStatus, "")
         let response = Response(data: Data(), urlResponse: nil)
@@ -199,7 +199,7 @@ struct PieceQueueTests {
         #expect(again.earliest <= 1)
     }
 
-    @Test("A refused piece is requested again, unless the only connection was refused", .covers("D-31"))
+    @Test("A refused piece is requested again, unless the only connection was refused")
     func refused() throws {
         var queue = PieceQueue(PieceMap(total: 16 << 20), limit: 2, count: 0, now: 0)
         let first = try next(&queue, 0)
@@ -216,7 +216,7 @@ struct PieceQueueTests {
         #expect(end == .requestWholeFile)
     }
 
-    @Test("If the only connection is rejected twice without bytes, the error is final", .covers("D-303"))
+    @Test("If the only connection is rejected twice without bytes, the error is final")
     func onlyConnection() throws {
         let error = WebServiceError(.unacceptableStatus, "")
         var queue = PieceQueue(PieceMap(total: 64 << 20), limit: 1, count: 0, now: 0)
@@ -229,7 +229,7 @@ struct PieceQueueTests {
         }
     }
 
-    @Test("After eight short parts without 64 KiB, the whole file is requested", .covers("D-302"))
+    @Test("After eight short parts without 64 KiB, the whole file is requested")
     func shortParts() throws {
         var queue = PieceQueue(PieceMap(total: 16 << 20), limit: 1, count: 0, now: 0)
         for number in 1...8 {

@@ -13,7 +13,7 @@ struct TransferRateTests {
         #expect(value == expected, sourceLocation: sourceLocation)
     }
 
-    @Test("The rate is the average of the last three seconds, and unknown before a tenth of a second", .covers("D-28"))
+    @Test("The rate is the average of the last three seconds, and unknown before a tenth of a second")
     func rate() {
         var rate = TransferRate()
         expect(rate.add(0, at: 5 * Self.second), nil)
@@ -46,7 +46,7 @@ struct TransferRateTests {
         #expect(sent.secondsRemaining == 15)
     }
 
-    @Test("A limit delays the bytes after those that exceed it, and makes up for long delays", .covers("D-29"))
+    @Test("A limit delays the bytes after those that exceed it, and makes up for long delays")
     func limit() {
         var limit = RateLimit(bytesPerSecond: 1_000, now: 0)
         expect(limit.take(500, at: 0), .milliseconds(500))

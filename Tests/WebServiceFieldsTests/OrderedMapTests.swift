@@ -19,7 +19,7 @@ struct OrderedMapTests {
         #expect(map["b"] == nil)
     }
 
-    @Test("Of a repeated key of a literal, the last value applies, in the place of the first", .covers("M-381"))
+    @Test("Of a repeated key of a literal, the last value applies, in the place of the first")
     func repeated() {
         #expect(["a": 1, "b": 2, "a": 3] as Parameters == ["a": 3, "b": 2])
         #expect(Parameters([("a", 1), ("a", 2)]).count == 1)

@@ -58,7 +58,7 @@ struct StructuredFieldCorpusTests {
     }
 
     @Test(
-        "Each field is parsed to the expected value or refused, and the value has the canonical form", .covers("M-380"),
+        "Each field is parsed to the expected value or refused, and the value has the canonical form",
         .enabled(if: folder != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"))
     func fields() throws {
         let records = try Self.records("")
@@ -76,7 +76,7 @@ struct StructuredFieldCorpusTests {
     }
 
     @Test(
-        "Each value has the canonical form, or an error if it cannot be serialized", .covers("M-380"),
+        "Each value has the canonical form, or an error if it cannot be serialized",
         .enabled(if: folder != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"))
     func values() throws {
         let records = try Self.records("serialisation-tests")

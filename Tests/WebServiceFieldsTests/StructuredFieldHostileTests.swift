@@ -12,7 +12,7 @@ struct StructuredFieldHostileTests {
     }
 
     @Test(
-        "A field of 1 MB is parsed in linear time", .covers("H-380"),
+        "A field of 1 MB is parsed in linear time",
         arguments: [
             ("", "a,"), ("", "("), ("", "()"), ("(", "1 "), ("1", ";a"), ("", "a=1,"), ("\"", "\\\\"),
             (":", "AAAA"), ("%\"", "%c3%a4"), ("", "9"), ("", "a"), ("a", ","), ("a", "\t"), ("", " "), ("a=(", "b;c "),
@@ -26,7 +26,7 @@ struct StructuredFieldHostileTests {
         #expect(time(1 << 20) < 15 * time(1 << 20 / 10) + 0.2)
     }
 
-    @Test("A field with 100,000 different keys is parsed and serialized in linear time", .covers("H-380"))
+    @Test("A field with 100,000 different keys is parsed and serialized in linear time")
     func keys() throws {
         func time(_ count: Int) throws -> Double {
             let field = (0..<count).map { "k\($0)" }.joined(separator: ", ")

@@ -25,7 +25,7 @@ struct InspectedFailureTests {
         await eventually { store.exchanges().last.map { $0.phase == .ended && condition($0) } ?? false }
     }
 
-    @Test("A truncated body is a failure with its status, its error and the bytes that were received", .covers("L-332"))
+    @Test("A truncated body is a failure with its status, its error and the bytes that were received")
     func truncatedBody() async throws {
         let server = try MockServer.forTest { _ in
             var response = MockResponse.text("abcdef")
@@ -49,7 +49,7 @@ struct InspectedFailureTests {
         #expect(archive.contains(#""text":"abcdef""#))
     }
 
-    @Test("The text of an error contains its description without secrets", .covers("L-332", "C-66"))
+    @Test("The text of an error contains its description without secrets")
     func texts() async throws {
         for (error, text) in [
             (URLError(.timedOut), "URLError timedOut (-1001)"),
@@ -71,7 +71,7 @@ struct InspectedFailureTests {
         }
     }
 
-    @Test("A response that a typed task cannot decode is a failure with the message", .covers("L-332"))
+    @Test("A response that a typed task cannot decode is a failure with the message")
     func decoding() async throws {
         inspected.session.on(.GET, "/x", .json(["a": 1]))
         _ = await inspected.service.GET("/x").decode([String].self).result
@@ -83,7 +83,7 @@ struct InspectedFailureTests {
         #expect(try last.events.allSatisfy { $0.error == nil })
     }
 
-    @Test("A refused status is a failure of the exchange", .covers("L-332"))
+    @Test("A refused status is a failure of the exchange")
     func refusedStatus() async throws {
         inspected.session.on(.GET, "/x", 404)
         _ = await inspected.service.GET("/x").string().result
@@ -92,7 +92,7 @@ struct InspectedFailureTests {
         #expect(try row.error?.hasPrefix("unacceptableStatus: ") == true)
     }
 
-    @Test("A cancelled request is no error", .covers("L-333"))
+    @Test("A cancelled request is no error")
     func cancelled() async throws {
         inspected.session.on(.GET, "/waits", MockResponse(statusCode: 200).after(.seconds(3600)))
         let task = inspected.service.GET("/waits").resume()
@@ -107,7 +107,7 @@ struct InspectedFailureTests {
         #expect(shown.explanation.last == "The exchange was cancelled.")
     }
 
-    @Test("A failed attempt that a retry replaces does not make the exchange a failure", .covers("L-332"))
+    @Test("A failed attempt that a retry replaces does not make the exchange a failure")
     func retried() async throws {
         inspected.session.on(.GET, "/x", [.error(URLError(.networkConnectionLost)), .text("ok")])
         var request = Request(url: "https://h.example.com/x")
@@ -129,7 +129,7 @@ struct InspectedFailureTests {
         return response
     }
 
-    @Test("A streamed body that fails is a failure with its bytes, and the explanation ends with it", .covers("L-332"))
+    @Test("A streamed body that fails is a failure with its bytes, and the explanation ends with it")
     func failedStream() async throws {
         inspected.session.on(.GET, "/x", stream(["abc", "def"], failing: URLError(.networkConnectionLost)))
         let body = try await inspected.service.GET("/x").stream().value.body
@@ -144,7 +144,7 @@ struct InspectedFailureTests {
         #expect(shown.attempts.last?.error?.contains("-1005") == true)
     }
 
-    @Test("A stream that its reader leaves is cancelled and no failure", .covers("L-333"))
+    @Test("A stream that its reader leaves is cancelled and no failure")
     func leftStream() async throws {
         let (chunks, writer) = AsyncStream<Data>.makeStream()
         inspected.session.on(.GET, "/x", MockResponse(statusCode: 200, chunks: chunks))
@@ -160,8 +160,7 @@ struct InspectedFailureTests {
     }
 
     @Test(
-        "The first bytes of a streamed body are retained up to the limit, and its size is that of the body",
-        .covers("L-334"))
+        "The first bytes of a streamed body are retained up to the limit, and its size is that of the body")
     func streamedBytes() async throws {
         let inspected = InspectedService(bodyLimit: 10)
         inspected.session.on(.GET, "/x", stream(["0123456", "789abcdef"]))
@@ -182,7 +181,7 @@ struct InspectedFailureTests {
         #expect(shown.explanation.last == "The exchange ended with status 200, source: mock.")
     }
 
-    @Test("A stream in progress is not explained as ended", .covers("L-331"))
+    @Test("A stream in progress is not explained as ended")
     func streamInProgress() async throws {
         let (chunks, writer) = AsyncStream<Data>.makeStream()
         inspected.session.on(.GET, "/x", MockResponse(statusCode: 200, chunks: chunks))

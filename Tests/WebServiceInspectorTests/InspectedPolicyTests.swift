@@ -30,7 +30,7 @@ struct InspectedPolicyTests {
         return ShownExchange(try #require(inspected.store.exchanges().first), .standard)
     }
 
-    @Test("The page shows each decision of limits, circuits and endpoints, and the explanation", .covers("R-32"))
+    @Test("The page shows each decision of limits, circuits and endpoints, and the explanation")
     func decisions() async throws {
         let endpoints = ["https://a.test", "https://b.test"].compactMap(Origin.init)
         let shown = try await show(
@@ -53,7 +53,7 @@ struct InspectedPolicyTests {
         }
     }
 
-    @Test("The page shows both requests of a hedging, and the decision", .covers("R-32"))
+    @Test("The page shows both requests of a hedging, and the decision")
     func hedging() async throws {
         let shown = try await show(
             [.hedging(after: .fixed(.milliseconds(1)))], [.text("late").after(.seconds(60)), .text("beer")])
@@ -61,7 +61,7 @@ struct InspectedPolicyTests {
         #expect(inspected.store.exchanges().count == 2)
     }
 
-    @Test("The page shows the entry of a request that an outbox sends", .covers("O-24"))
+    @Test("The page shows the entry of a request that an outbox sends")
     func outbox() async throws {
         let inspected = InspectedService()
         inspected.session.on(.any, .text("beer"))

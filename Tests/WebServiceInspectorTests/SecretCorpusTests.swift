@@ -56,7 +56,7 @@ import WebServiceMocking
     }
 
     @Test(
-        "No secret of the corpora is in a log, an archive and the inspector", .covers("C-66", "C-372"),
+        "No secret of the corpora is in a log, an archive and the inspector",
         arguments: SecretCorpus.names("secrets"))
     func outputs(name: String) async throws {
         let entries: [SecretCorpus.Secret] = try SecretCorpus.entries(name)
@@ -68,7 +68,7 @@ import WebServiceMocking
         #expect(entries.count >= 160)
     }
 
-    @Test("No secret in text within text is in a log, an archive, the inspector and a cassette", .covers("L-440"))
+    @Test("No secret in text within text is in a log, an archive, the inspector and a cassette")
     func nestedOutputs() async throws {
         for (index, entry) in Self.nested.enumerated() {
             for (output, text) in try await outputs(of: entry, index) {
@@ -88,7 +88,7 @@ import WebServiceMocking
     }
 
     @Test(
-        "No secret of the corpora is in a cassette, and only unknown types are refused", .covers("C-366", "C-372"),
+        "No secret of the corpora is in a cassette, and only unknown types are refused",
         arguments: SecretCorpus.names("secrets"))
     func cassettes(name: String) async throws {
         let entries: [SecretCorpus.Secret] = try SecretCorpus.entries(name)
@@ -116,7 +116,7 @@ import WebServiceMocking
     }
 
     @Test(
-        "Ordinary data of the corpora remains byte for byte, also in a replay", .covers("C-361", "C-372"),
+        "Ordinary data of the corpora remains byte for byte, also in a replay",
         arguments: SecretCorpus.names("harmless"))
     func harmless(name: String) async throws {
         let entries: [SecretCorpus.Harmless] = try SecretCorpus.entries(name)

@@ -23,7 +23,7 @@ struct AccountCurlTests {
         }
     }
 
-    @Test("When the log-out returns, the connections of the requests in flight are closed", .covers("O-31"))
+    @Test("When the log-out returns, the connections of the requests in flight are closed")
     func settled() async throws {
         let session = try CurlSession()
         defer { session.close(.cancelling) }

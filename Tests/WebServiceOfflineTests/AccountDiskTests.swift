@@ -49,7 +49,7 @@ struct AccountDiskTests {
     }
 
     @Test(
-        "Entries, deleted entries and logs are removed, in the folder and outside", .covers("O-35"),
+        "Entries, deleted entries and logs are removed, in the folder and outside",
         arguments: Kind.built, [true, false])
     func storages(kind: Kind, isInside: Bool) async throws {
         let account = try Account(in: parent.appendingPathComponent("anna"))
@@ -69,7 +69,7 @@ struct AccountDiskTests {
         #expect(try await base.entry(for: StorageKey(identifier: "30")) == nil)
     }
 
-    @Test("The HTTP cache and typed requests store nothing after a log-out", .covers("O-34"), arguments: Kind.built)
+    @Test("The HTTP cache and typed requests store nothing after a log-out", arguments: Kind.built)
     func cache(kind: Kind) async throws {
         let mock = MockService()
         mock.on(.GET, "/", .text("secret").header("Cache-Control", "max-age=1000"))
@@ -84,7 +84,7 @@ struct AccountDiskTests {
     }
 
     #if WEBSERVICE_SQLITE
-    @Test("A database that was set aside because it was damaged is removed", .covers("O-35"))
+    @Test("A database that was set aside because it was damaged is removed")
     func damaged() async throws {
         let account = try Account(in: parent.appendingPathComponent("anna"))
         let file = elsewhere.appendingPathComponent("responses.sqlite")

@@ -35,7 +35,7 @@ struct AccountFolderTests {
     // MARK: Opening
 
     @Test(
-        "A folder with other files is refused with its path and what to do, and is not changed", .covers("O-441"),
+        "A folder with other files is refused with its path and what to do, and is not changed",
         arguments: ["notes.txt", ".logged-out", ".account", "cookies.json", ".bashrc"])
     func foreign(name: String) async throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -49,7 +49,7 @@ struct AccountFolderTests {
         #expect(try Data(contentsOf: folder.appendingPathComponent(name)) == Data("mine".utf8))
     }
 
-    @Test("An empty folder, and one that a process was about to create, are accepted", .covers("O-441"))
+    @Test("An empty folder, and one that a process was about to create, are accepted")
     func unfinished() async throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         try Data().write(to: folder.appendingPathComponent(".account.1"))
@@ -57,7 +57,7 @@ struct AccountFolderTests {
         #expect(try names(in: parent) == [])
     }
 
-    @Test("The folder of an account can be opened again with its files", .covers("O-441"))
+    @Test("The folder of an account can be opened again with its files")
     func again() async throws {
         let first = try Account(in: folder)
         try Data("x".utf8).write(to: first.file("x"))
@@ -66,7 +66,7 @@ struct AccountFolderTests {
         #expect(try names(in: folder) == [".account", "x"])
     }
 
-    @Test("Accounts that are opened at the same time in one folder are the same account", .covers("O-441"))
+    @Test("Accounts that are opened at the same time in one folder are the same account")
     func concurrent() async throws {
         for number in 0..<100 {
             let folder = parent.appendingPathComponent("\(number)")
@@ -78,7 +78,7 @@ struct AccountFolderTests {
         }
     }
 
-    @Test("Cookies are not written to a folder that was removed or belongs to another account", .covers("O-444"))
+    @Test("Cookies are not written to a folder that was removed or belongs to another account")
     func cookies() async throws {
         let account = try Account(in: folder)
         try FileManager.default.removeItem(at: folder)
@@ -94,7 +94,7 @@ struct AccountFolderTests {
 
     // MARK: Removal
 
-    @Test("Links, links to parents, hard links and FIFOs are removed, and not what they lead to", .covers("O-443"))
+    @Test("Links, links to parents, hard links and FIFOs are removed, and not what they lead to")
     func links() async throws {
         let outside = try outside()
         let account = try Account(in: folder)
@@ -114,14 +114,14 @@ struct AccountFolderTests {
         #expect(try names(in: parent) == ["outside"])
     }
 
-    @Test("No list of the names in a folder contains the folder or its parent", .covers("O-443"))
+    @Test("No list of the names in a folder contains the folder or its parent")
     func dots() throws {
         _ = try outside()
         let names = try Folder(parent.path)?.names()
         #expect(names == ["outside"])
     }
 
-    @Test("A folder that is replaced by a link while it is removed leads nowhere else", .covers("O-443"))
+    @Test("A folder that is replaced by a link while it is removed leads nowhere else")
     func replaced() async throws {
         let outside = try outside()
         for _ in 0..<200 {
@@ -149,7 +149,7 @@ struct AccountFolderTests {
         }
     }
 
-    @Test("A folder that has taken the place of the account's folder is not changed", .covers("O-443"))
+    @Test("A folder that has taken the place of the account's folder is not changed")
     func moved() async throws {
         let account = try Account(in: folder)
         try FileManager.default.moveItem(at: folder, to: parent.appendingPathComponent("moved"))
@@ -173,7 +173,7 @@ struct AccountFolderTests {
     }
 
     #if os(Linux)
-    @Test("A tree of any depth is removed", .covers("O-443"))
+    @Test("A tree of any depth is removed")
     func depth() async throws {
         let account = try Account(in: folder)
         guard var inner = try Folder(folder.path) else { return }
@@ -189,7 +189,7 @@ struct AccountFolderTests {
     }
 
     @Test(
-        "A mount point is emptied, and can belong to the next account", .covers("O-442"),
+        "A mount point is emptied, and can belong to the next account",
         .enabled(if: SmallDisk.canMount, "requires the permission to mount a file system"))
     func mountPoint() async throws {
         try await SmallDisk.with { disk in
@@ -205,7 +205,7 @@ struct AccountFolderTests {
     }
 
     @Test(
-        "What is mounted in the folder is an error, and is not entered", .covers("O-443"),
+        "What is mounted in the folder is an error, and is not entered",
         .enabled(if: SmallDisk.canMount, "requires the permission to mount a file system"), arguments: [true, false])
     func mounted(isNested: Bool) async throws {
         let outside = try outside()
@@ -245,7 +245,7 @@ struct AccountFolderTests {
     static let canChangeUser = geteuid() == 0 && FileManager.default.isExecutableFile(atPath: "/usr/bin/setpriv")
 
     @Test(
-        "Other folders in the parent do not matter, unreadable ones and those of other users", .covers("O-440"),
+        "Other folders in the parent do not matter, unreadable ones and those of other users",
         .enabled(if: canChangeUser, "requires root and setpriv"))
     func siblings() async throws {
         // As in /tmp.
@@ -284,7 +284,7 @@ struct AccountFolderTests {
     }
 
     @Test(
-        "Without rights to the parent, the folder is emptied, and can be opened again", .covers("O-442"),
+        "Without rights to the parent, the folder is emptied, and can be opened again",
         .enabled(if: canChangeUser, "requires root and setpriv"))
     func parentOfRoot() async throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -296,7 +296,7 @@ struct AccountFolderTests {
     }
 
     @Test(
-        "Errors name the folder that a user without rights cannot create, open or empty", .covers("O-442"),
+        "Errors name the folder that a user without rights cannot create, open or empty",
         .enabled(if: canChangeUser, "requires root and setpriv"))
     func refusal() async throws {
         #expect(try await logOutWithoutRights().contains("the folder '\(folder.path)' could not be opened"))
@@ -315,7 +315,7 @@ struct AccountFolderTests {
     }
 
     @Test(
-        "What cannot be removed from a nested folder does not keep the files next to it", .covers("O-480"),
+        "What cannot be removed from a nested folder does not keep the files next to it",
         .enabled(if: canChangeUser, "requires root and setpriv"))
     func unremovable() async throws {
         let account = try Account(in: folder)

@@ -12,7 +12,7 @@ struct AccountGenerationTests {
     private let key = StorageKey(identifier: "a")
     private let entry = StorageEntry(.raw(Data("secret".utf8)), date: nil)
 
-    @Test("A repeated log-out does not change a newer account in the folder", .covers("O-444"))
+    @Test("A repeated log-out does not change a newer account in the folder")
     func repeated() async throws {
         let gate = Once<Bool>()
         let hand = HandStorage(gate: gate)
@@ -31,7 +31,7 @@ struct AccountGenerationTests {
         #expect(newer.ownFolder.generation != old.ownFolder.generation)
     }
 
-    @Test("Storages that could not be emptied are not emptied after another account was opened", .covers("O-444"))
+    @Test("Storages that could not be emptied are not emptied after another account was opened")
     func failedStorage() async throws {
         let old = try Account(in: folder)
         let failing = PathStorage(folder.appendingPathComponent("responses"), isFailing: true)
@@ -50,7 +50,7 @@ struct AccountGenerationTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path))
     }
 
-    @Test("A folder that cannot be read does not keep the first log-out from emptying the storages", .covers("O-481"))
+    @Test("A folder that cannot be read does not keep the first log-out from emptying the storages")
     func unreadable() async throws {
         let account = try Account(in: folder)
         let storage = PathStorage(parent.url.appendingPathComponent("responses"))
@@ -61,7 +61,7 @@ struct AccountGenerationTests {
         #expect(try await storage.entry(for: key)?.data == nil)
     }
 
-    @Test("A repeated log-out empties no storage while the folder cannot be read", .covers("O-481"))
+    @Test("A repeated log-out empties no storage while the folder cannot be read")
     func unreadableLater() async throws {
         let file = parent.url.appendingPathComponent("responses")
         let old = try Account(in: folder)
@@ -84,8 +84,7 @@ struct AccountGenerationTests {
     }
 
     @Test(
-        "In random interleavings of openings, writes, log-outs and kills, a log-out removes its own data alone",
-        .covers("O-444"))
+        "In random interleavings of openings, writes, log-outs and kills, a log-out removes its own data alone")
     func model() async throws {
         let rounds = isSoak ? 100_000 : isSanitized ? 200 : 1_000
         var statistics: [String: Int] = [:]

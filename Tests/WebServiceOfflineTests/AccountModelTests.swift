@@ -7,13 +7,13 @@ import Testing
 /// Random interleavings of requests, refreshes, stores, streams and log-outs.
 @Suite("Model of an account", .permit(minutes: isSoak ? 60 : 5))
 struct AccountModelTests {
-    @Test("After a log-out no request is sent, and nothing of the account is stored", .covers("O-30"))
+    @Test("After a log-out no request is sent, and nothing of the account is stored")
     func account() async throws {
         let rounds = isSoak ? 100_000 : isSanitized ? 200 : 1_000
         #expect(try await violations(of: .account, rounds: rounds, until: []) == [:])
     }
 
-    @Test("Without an account, the same model finds requests, entries and cookies after the log-out", .covers("O-30"))
+    @Test("Without an account, the same model finds requests, entries and cookies after the log-out")
     func byHand() async throws {
         let expected: Set = ["a request was sent", "an entry remains", "a cookie remains"]
         let found = try await violations(of: .byHand, rounds: 5_000, until: expected)

@@ -37,7 +37,7 @@ struct AccountTests {
 
     // MARK: Requests
 
-    @Test("A request in flight is cancelled, and no further one is sent, also by clones", .covers("O-31"))
+    @Test("A request in flight is cancelled, and no further one is sent, also by clones")
     func requests() async throws {
         mock.on(.GET, "/slow", .status(200).after(.seconds(100_000)))
         mock.on(.GET, "/later", .status(200)).optional()
@@ -58,7 +58,7 @@ struct AccountTests {
         #expect(mock.receivedRequests.count == 2)
     }
 
-    @Test("A request that another service sends over an invalidated one fails", .covers("O-31"))
+    @Test("A request that another service sends over an invalidated one fails")
     func session() async throws {
         mock.on(.GET, "/later", .status(200)).optional()
         let account = try Account(in: folder)
@@ -84,7 +84,7 @@ struct AccountTests {
         #expect(await isCancelled(task))
     }
 
-    @Test("A stream, an event stream and an upload end", .covers("O-31"))
+    @Test("A stream, an event stream and an upload end")
     func streams() async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -117,7 +117,7 @@ struct AccountTests {
         #expect(try names(in: parent) == ["upload.bin"])
     }
 
-    @Test("A WebSocket connection is closed", .covers("O-31"))
+    @Test("A WebSocket connection is closed")
     func webSocket() async throws {
         let received = Collected<WebSocketMessage>()
         mock.on(
@@ -134,7 +134,7 @@ struct AccountTests {
         #expect(!received.values.contains(.text("late")))
     }
 
-    @Test("An interceptor that ignores cancellation delays nothing, and sends nothing later", .covers("O-32"))
+    @Test("An interceptor that ignores cancellation delays nothing, and sends nothing later")
     func interceptor() async throws {
         mock.on(.GET, "/", .status(200)).optional()
         let gate = Once<Bool>()
@@ -165,7 +165,7 @@ struct AccountTests {
         #expect(mock.receivedRequests.isEmpty)
     }
 
-    @Test("A refresh is cancelled, and the credential is released", .covers("O-31"))
+    @Test("A refresh is cancelled, and the credential is released")
     func refresh() async throws {
         mock.on(.GET, "/", .status(401))
         mock.on(.POST, "/token", .status(200).after(.seconds(100_000)))
@@ -190,7 +190,7 @@ struct AccountTests {
 
     // MARK: Data
 
-    @Test("Cookies are read and written, and ignored after the log-out", .covers("O-33"))
+    @Test("Cookies are read and written, and ignored after the log-out")
     func cookies() async throws {
         mock.on(.GET, "/", .status(200).header("Set-Cookie", "id=1; Max-Age=1000"))
         let account = try Account(in: folder)
@@ -208,7 +208,7 @@ struct AccountTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path))
     }
 
-    @Test("A store in progress is awaited before the storage is emptied, and a later one fails", .covers("O-34"))
+    @Test("A store in progress is awaited before the storage is emptied, and a later one fails")
     func stores() async throws {
         let gate = Once<Bool>()
         let hand = HandStorage(gate: gate)
@@ -229,7 +229,7 @@ struct AccountTests {
         #expect(try await storage.entry(for: key) == nil)
     }
 
-    @Test("A storage that does not respond ends the wait, and is emptied when it does", .covers("O-32"))
+    @Test("A storage that does not respond ends the wait, and is emptied when it does")
     func hungStorage() async throws {
         let gate = Once<Bool>()
         let hand = HandStorage(gate: gate)
@@ -268,7 +268,7 @@ struct AccountTests {
         await eventually { (try? Account(in: folder)) != nil }
     }
 
-    @Test("The files of a download are removed, also outside of the folder", .covers("O-35"))
+    @Test("The files of a download are removed, also outside of the folder")
     func downloads() async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -296,7 +296,7 @@ struct AccountTests {
         #expect(try names(in: parent) == [])
     }
 
-    @Test("An outbox is closed, and its entries are removed", .covers("O-35"))
+    @Test("An outbox is closed, and its entries are removed")
     func outbox() async throws {
         mock.on(.POST, "/todos", .status(200).after(.seconds(100_000)))
         let account = try Account(in: folder)
@@ -313,7 +313,7 @@ struct AccountTests {
         #expect(try names(in: parent) == [])
     }
 
-    @Test("After a log-out, no outbox can be opened, and a closed one has no entries", .covers("O-35"))
+    @Test("After a log-out, no outbox can be opened, and a closed one has no entries")
     func outboxAfterwards() async throws {
         mock.on(.POST, "/todos", .status(200).after(.seconds(100_000)))
         let account = try Account(in: folder)
@@ -328,7 +328,7 @@ struct AccountTests {
         #expect(try names(in: parent) == [])
     }
 
-    @Test("Each storage is emptied, also if another one does not respond, and one that is added later", .covers("O-34"))
+    @Test("Each storage is emptied, also if another one does not respond, and one that is added later")
     func severalStorages() async throws {
         let gate = Once<Bool>()
         let account = try Account(in: folder, logOutLimit: .milliseconds(50))
@@ -350,7 +350,7 @@ struct AccountTests {
 
     // MARK: Several accounts
 
-    @Test("A service like that of another account belongs to one account only", .covers("O-36"))
+    @Test("A service like that of another account belongs to one account only")
     func template() async throws {
         mock.on(.GET, "/", .status(200))
         let anna = try Account(in: folder)
@@ -363,7 +363,7 @@ struct AccountTests {
         #expect(try await bens.GET("/").data().response.status == 200)
     }
 
-    @Test("Two accounts share nothing, and the other one continues", .covers("O-36"))
+    @Test("Two accounts share nothing, and the other one continues")
     func twoAccounts() async throws {
         mock.on(.GET, "/", .status(200)).optional()
         let anna = try Account(in: folder)
@@ -380,7 +380,7 @@ struct AccountTests {
         _ = annas
     }
 
-    @Test("After a log-out, the same folder can belong to another user", .covers("O-36"))
+    @Test("After a log-out, the same folder can belong to another user")
     func switching() async throws {
         mock.on(.GET, "/", .status(200))
         for _ in 0..<3 {
@@ -396,7 +396,7 @@ struct AccountTests {
 
     // MARK: Interruptions and errors
 
-    @Test("A log-out that a killed process has begun is completed at the next start", .covers("O-37"))
+    @Test("A log-out that a killed process has begun is completed at the next start")
     func interrupted() async throws {
         let (anna, ben) = (try Account(in: folder), try Account(in: parent.appendingPathComponent("ben")))
         for account in [anna, ben] {
@@ -413,7 +413,7 @@ struct AccountTests {
         #expect(try names(in: folder) == [".account"])
     }
 
-    @Test("A link to the folder of an account is followed, and the folder is removed", .covers("O-35"))
+    @Test("A link to the folder of an account is followed, and the folder is removed")
     func link() async throws {
         let target = parent.appendingPathComponent("target", isDirectory: true)
         try FileManager.default.createDirectory(at: target, withIntermediateDirectories: true)
@@ -424,7 +424,7 @@ struct AccountTests {
         #expect(!FileManager.default.fileExists(atPath: target.path))
     }
 
-    @Test("Concurrent log-outs have one result, and a cancelled Swift task completes it", .covers("O-37"))
+    @Test("Concurrent log-outs have one result, and a cancelled Swift task completes it")
     func concurrent() async throws {
         let account = try Account(in: folder)
         await withTaskGroup { group in
@@ -436,7 +436,7 @@ struct AccountTests {
         #expect(try names(in: parent) == [])
     }
 
-    @Test("A folder that cannot be used is a typed error", .covers("O-37"))
+    @Test("A folder that cannot be used is a typed error")
     func badFolder() async throws {
         let file = parent.appendingPathComponent("file")
         try Data().write(to: file)

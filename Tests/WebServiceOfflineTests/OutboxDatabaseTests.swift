@@ -20,7 +20,7 @@ struct OutboxDatabaseTests {
 
     private func execute(_ sql: String) throws { try Database(path: fixture.outbox.path).execute(sql) }
 
-    @Test("After a restart, requests are sent in their order with the same key and body", .covers("O-43"))
+    @Test("After a restart, requests are sent in their order with the same key and body")
     func restart() async throws {
         try await fixture.leave(["/a/0", "/a/1"], entity: "a")
         mock.on(.POST, "/a/{n}", [.status(503), .status(200), .status(200), .status(200)])
@@ -36,7 +36,7 @@ struct OutboxDatabaseTests {
         #expect(await outbox.damagedFiles == [])
     }
 
-    @Test("A replaced entry is sent in the same place after a restart, and a removed one is not", .covers("O-43"))
+    @Test("A replaced entry is sent in the same place after a restart, and a removed one is not")
     func replacedAndRemoved() async throws {
         mock.on(.POST, "/a/0", .status(400))
         mock.on(.POST, "/a/0b", [.error(URLError(.notConnectedToInternet)), .status(200)])
@@ -53,7 +53,7 @@ struct OutboxDatabaseTests {
         #expect(await second.entries == [])
     }
 
-    @Test("One of several outboxes sends the entries of all, and another takes over when it ends", .covers("O-43"))
+    @Test("One of several outboxes sends the entries of all, and another takes over when it ends")
     func takeOver() async throws {
         mock.on(.POST, "/a/{n}", .error(URLError(.notConnectedToInternet)))
         let other = MockService(clock: clock)
@@ -75,7 +75,7 @@ struct OutboxDatabaseTests {
     }
 
     @Test(
-        "A damaged entry becomes a file and is reported, and does not stop the others", .covers("O-44"),
+        "A damaged entry becomes a file and is reported, and does not stop the others",
         arguments: ["data = zeroblob(9)", "data = x''", "checksum = checksum + 1", "form = 7"])
     func damagedEntry(_ change: String) async throws {
         try await fixture.leave(["/a/0", "/a/1", "/a/2"], entity: "a")
@@ -94,7 +94,7 @@ struct OutboxDatabaseTests {
     enum Damage: CaseIterable { case garbage, otherVersion, storage, truncated }
 
     @Test(
-        "A damaged database, and one that is not of an outbox, is set aside and reported", .covers("O-44"),
+        "A damaged database, and one that is not of an outbox, is set aside and reported",
         arguments: Damage.allCases)
     func damagedDatabase(_ damage: Damage) async throws {
         try await fixture.leave(["/a/0"])
@@ -126,7 +126,7 @@ struct OutboxDatabaseTests {
         #expect(reported == files)
     }
 
-    @Test("A second damaged database does not replace the first one, which is not reported again", .covers("O-44"))
+    @Test("A second damaged database does not replace the first one, which is not reported again")
     func secondDamage() async throws {
         for _ in 0..<2 {
             try await fixture.leave(["/a"])
@@ -145,7 +145,7 @@ struct OutboxDatabaseTests {
         #expect(reported == files.filter { !earlier.contains($0.lastPathComponent) }.map(Outbox.Update.damagedFile))
     }
 
-    @Test("Too many entries are refused, and the next submission succeeds when one is removed", .covers("O-43"))
+    @Test("Too many entries are refused, and the next submission succeeds when one is removed")
     func limits() async throws {
         mock.on(.POST, "/a", .status(503))
         var options = Outbox.Options()
@@ -161,7 +161,7 @@ struct OutboxDatabaseTests {
         #expect(try entries().count == 2)
     }
 
-    @Test("A disk without space is an error of the submission", .covers("O-43"), .enabled(if: SmallDisk.canMount))
+    @Test("A disk without space is an error of the submission", .enabled(if: SmallDisk.canMount))
     func fullDisk() async throws {
         try await SmallDisk.with(kilobytes: 256) { disk in
             mock.on(.POST, "/small", .status(503))
@@ -179,7 +179,7 @@ struct OutboxDatabaseTests {
     }
 
     @Test(
-        "On a full disk, a sent entry is removed, also for the next process", .covers("O-449"),
+        "On a full disk, a sent entry is removed, also for the next process",
         .enabled(if: SmallDisk.canMount))
     func removalOnFullDisk() async throws {
         try await SmallDisk.with(kilobytes: 512) { disk in
@@ -227,7 +227,7 @@ struct OutboxDatabaseTests {
         }
     }
 
-    @Test("Only the user can read the files", .covers("O-43"))
+    @Test("Only the user can read the files")
     func permissions() async throws {
         try await fixture.leave(["/a"])
         #expect(try names(in: fixture.folder) == ["outbox.sqlite", "outbox.sqlite.lock", "outbox.sqlite.sending"])

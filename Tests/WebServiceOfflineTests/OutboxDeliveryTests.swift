@@ -144,12 +144,12 @@ struct OutboxDeliveryTests {
     }
     private static let maximumBytes = 100
 
-    @Test("A status removes the entry, repeats the request or leaves the decision", .covers("O-445"))
+    @Test("A status removes the entry, repeats the request or leaves the decision")
     func statuses() async throws {
         for row in Self.statuses { #expect(try await outcome(row) == row.outcome, "\(row.note)") }
     }
 
-    @Test("A status other than 200 to 299 decides even if the body is broken or too large", .covers("O-445"))
+    @Test("A status other than 200 to 299 decides even if the body is broken or too large")
     func broken() async throws {
         for row in Self.broken { #expect(try await outcome(row) == row.outcome, "\(row.note)") }
         let long = String(repeating: "x", count: Self.maximumBytes + 1)
@@ -160,8 +160,7 @@ struct OutboxDeliveryTests {
     }
 
     @Test(
-        "The response in an error of an interceptor, which may be that to another request, does not decide",
-        .covers("O-445"))
+        "The response in an error of an interceptor, which may be that to another request, does not decide")
     func foreignResponse() async throws {
         let fixture = OfflineFixture()
         fixture.mock.on(.POST, "/a", .status(422))
@@ -184,17 +183,17 @@ struct OutboxDeliveryTests {
     }
 
     @Test(
-        "A redirect that changes the method or the origin is not followed and not a delivery", .covers("O-445"))
+        "A redirect that changes the method or the origin is not followed and not a delivery")
     func redirects() async throws {
         for row in Self.redirects { #expect(try await outcome(row) == row.outcome, "\(row.note)") }
     }
 
-    @Test("An HTML page is not a delivery unless it is empty or the request accepts one", .covers("O-445"))
+    @Test("An HTML page is not a delivery unless it is empty or the request accepts one")
     func types() async throws {
         for row in Self.types + Self.emptyPages { #expect(try await outcome(row) == row.outcome, "\(row.note)") }
     }
 
-    @Test("A session that has expired loses no change of an entity, and the retry sends all in order", .covers("O-445"))
+    @Test("A session that has expired loses no change of an entity, and the retry sends all in order")
     func session() async throws {
         let fixture = OfflineFixture()
         let isLoggedIn = Mutex(false)

@@ -18,7 +18,7 @@ struct OutboxFileTests {
 
     private func post(_ path: String) -> Request { mock.service.request(.POST, path: path) }
 
-    @Test("After a restart, requests are sent in their order, to the current base URL", .covers("O-13"))
+    @Test("After a restart, requests are sent in their order, to the current base URL")
     func restart() async throws {
         try await fixture.leave(["/a/0", "/a/1", "/a/2"], entity: "a")
         let other = MockService(baseURLString: "https://other.test/v2", clock: clock)
@@ -31,7 +31,7 @@ struct OutboxFileTests {
         #expect(try fixture.entryFiles() == [])
     }
 
-    @Test("A restart preserves the key, the entity, the date and the body", .covers("O-02", "O-13"))
+    @Test("A restart preserves the key, the entity, the date and the body")
     func restartContent() async throws {
         mock.on(.POST, "/a", [.status(503), .status(200)])
         let first = try await fixture.open()
@@ -52,7 +52,7 @@ struct OutboxFileTests {
         #expect(await second.entries == [])
     }
 
-    @Test("The request of an entry can be read until it is sent, also after a restart", .covers("O-60"))
+    @Test("The request of an entry can be read until it is sent, also after a restart")
     func requestOfEntry() async throws {
         mock.on(.PUT, "/a/1", [.status(503), .status(503), .status(200)])
         let first = try await fixture.open()
@@ -73,7 +73,7 @@ struct OutboxFileTests {
         #expect(try await second.request(of: UUID()) == nil)
     }
 
-    @Test("A request whose file is damaged cannot be read", .covers("O-60"))
+    @Test("A request whose file is damaged cannot be read")
     func requestOfDamagedEntry() async throws {
         mock.on(.PUT, "/a/1", .status(409))
         let outbox = try await fixture.open()
@@ -89,7 +89,7 @@ struct OutboxFileTests {
     }
 
     @Test(
-        "A damaged entry is renamed and reported, and does not stop the others", .covers("O-14"),
+        "A damaged entry is renamed and reported, and does not stop the others",
         arguments: Damage.allCases)
     func damage(_ damage: Damage) async throws {
         try await fixture.leave(["/a/0", "/a/1", "/a/2"], entity: "a")
@@ -126,7 +126,7 @@ struct OutboxFileTests {
         #expect(await (try fixture.open()).damagedFiles.count == 1)
     }
 
-    @Test("A file that is truncated at any length, or has a changed byte, is not an entry", .covers("O-14"))
+    @Test("A file that is truncated at any length, or has a changed byte, is not an entry")
     func everyByte() async throws {
         try await fixture.leave(["/a"])
         let bytes = try Data(contentsOf: fixture.folder.appendingPathComponent(try fixture.entryFiles()[0]))
@@ -139,7 +139,7 @@ struct OutboxFileTests {
         }
     }
 
-    @Test("An entry that is damaged after it was read is renamed when it is due", .covers("O-14"))
+    @Test("An entry that is damaged after it was read is renamed when it is due")
     func lateDamage() async throws {
         mock.on(.POST, "/a", .status(503))
         let outbox = try await fixture.open()
@@ -159,7 +159,7 @@ struct OutboxFileTests {
         #expect(reported == [name + ".damaged"])
     }
 
-    @Test("A name in the folder that is not an entry is ignored", .covers("O-14"))
+    @Test("A name in the folder that is not an entry is ignored")
     func otherNames() async throws {
         mock.on(.POST, "/a", .status(200))
         try FileManager.default.createDirectory(at: fixture.folder, withIntermediateDirectories: true)
@@ -174,7 +174,7 @@ struct OutboxFileTests {
     }
 
     @Test(
-        "A disk without space is an error of the submission, and no entry remains", .covers("O-15"),
+        "A disk without space is an error of the submission, and no entry remains",
         .enabled(if: SmallDisk.canMount))
     func fullDisk() async throws {
         try await SmallDisk.with(kilobytes: 64) { disk in
@@ -193,7 +193,7 @@ struct OutboxFileTests {
     }
 
     #if os(Linux)
-    @Test("A read-only folder is an error", .covers("O-15"), .enabled(if: SmallDisk.canMount))
+    @Test("A read-only folder is an error", .enabled(if: SmallDisk.canMount))
     func readOnly() async throws {
         try await SmallDisk.with { disk in
             try await mock.service.outbox(in: disk).close()
@@ -207,7 +207,7 @@ struct OutboxFileTests {
     }
     #endif
 
-    @Test("A folder that was removed is an error of the submission", .covers("O-15"))
+    @Test("A folder that was removed is an error of the submission")
     func removedFolder() async throws {
         let outbox = try await fixture.open()
         try FileManager.default.removeItem(at: fixture.folder)
@@ -221,7 +221,7 @@ struct OutboxFileTests {
         #expect(await outbox.entries == [])
     }
 
-    @Test("A request whose file cannot be removed is not sent again", .covers("O-15"))
+    @Test("A request whose file cannot be removed is not sent again")
     func failingRemoval() async throws {
         let folder = fixture.folder
         mock.on(.POST, "/a/0") { _ in
@@ -247,7 +247,7 @@ struct OutboxFileTests {
         #expect(await outbox.entries == [])
     }
 
-    @Test("A folder that cannot be opened is an error", .covers("O-15"))
+    @Test("A folder that cannot be opened is an error")
     func noFolder() throws {
         let file = try TemporaryFolder.forTest().file("file")
         for folder in [file, file.appendingPathComponent("x"), try #require(URL(string: "https://a.test/x"))] {
@@ -256,7 +256,7 @@ struct OutboxFileTests {
         }
     }
 
-    @Test("Too many entries and too large bodies are refused", .covers("O-16"))
+    @Test("Too many entries and too large bodies are refused")
     func limits() async throws {
         mock.on(.POST, "/a", .status(503))
         var options = Outbox.Options()
@@ -275,7 +275,7 @@ struct OutboxFileTests {
     }
 
     @Test(
-        "Credentials are refused, and those of the service are not stored", .covers("O-17"),
+        "Credentials are refused, and those of the service are not stored",
         arguments: ["Authorization", "Cookie", "X-Api-Key", "Proxy-Authorization"])
     func credentials(_ name: String) async throws {
         mock.service.headers["X-Access-Token"] = "canary-1"
@@ -295,7 +295,7 @@ struct OutboxFileTests {
         }
     }
 
-    @Test("Bodies of files, streams and providers are refused, as are requests that cannot be encoded", .covers("O-18"))
+    @Test("Bodies of files, streams and providers are refused, as are requests that cannot be encoded")
     func bodies() async throws {
         let outbox = try await fixture.open()
         var file = post("/a")
@@ -313,7 +313,7 @@ struct OutboxFileTests {
         #expect(try fixture.entryFiles() == [])
     }
 
-    @Test("Temporary files of killed processes are removed after an hour", .covers("O-13"))
+    @Test("Temporary files of killed processes are removed after an hour")
     func temporaryFiles() async throws {
         try FileManager.default.createDirectory(at: fixture.folder, withIntermediateDirectories: true)
         for (name, age) in [("old.temporary", 3_700.0), ("new.temporary", 3_500)] {
@@ -326,7 +326,7 @@ struct OutboxFileTests {
         #expect(try names(in: fixture.folder) == ["new.temporary", "outbox.lock"])
     }
 
-    @Test("Only one outbox of a folder sends, and another takes over when it ends", .covers("O-19"))
+    @Test("Only one outbox of a folder sends, and another takes over when it ends")
     func takeOver() async throws {
         mock.on(.POST, "/a/0", .error(URLError(.notConnectedToInternet)))
         let other = MockService(clock: clock)
@@ -346,7 +346,7 @@ struct OutboxFileTests {
         #expect(await second.entries == [])
     }
 
-    @Test("The entries of another outbox are sent within a second, in their order", .covers("O-19"))
+    @Test("The entries of another outbox are sent within a second, in their order")
     func others() async throws {
         mock.on(.POST, "/a/{n}", .status(200))
         let first = try await fixture.open()

@@ -11,7 +11,7 @@ struct OutboxKillTests {
     private let scratch = TemporaryFolder.forTest().url
 
     @Test(
-        "No request of a killed process is lost, has two effects, or overtakes another", .covers("O-20", "O-43"),
+        "No request of a killed process is lost, has two effects, or overtakes another",
         arguments: OutboxPlace.allCases)
     func kills(_ place: OutboxPlace) async throws {
         let effects = Effects()
@@ -28,7 +28,7 @@ struct OutboxKillTests {
     }
 
     @Test(
-        "Two processes with one outbox lose no request when they are killed", .covers("O-20", "O-43"),
+        "Two processes with one outbox lose no request when they are killed",
         arguments: OutboxPlace.allCases)
     func twoProcesses(_ place: OutboxPlace) async throws {
         let effects = Effects()
@@ -57,7 +57,7 @@ struct OutboxKillTests {
     }
 
     @Test(
-        "Two processes that are killed while both submit lose no request", .covers("O-20", "O-43"),
+        "Two processes that are killed while both submit lose no request",
         arguments: OutboxPlace.allCases)
     func bothProcesses(_ place: OutboxPlace) async throws {
         let effects = Effects()

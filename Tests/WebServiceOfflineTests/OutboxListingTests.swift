@@ -12,7 +12,7 @@ import WebServiceMocking
 struct OutboxListingTests {
     private let fixture = OfflineFixture()
 
-    @Test("A submission reads the list of files once, or twice after one by another process", .covers("O-21"))
+    @Test("A submission reads the list of files once, or twice after one by another process")
     func listings() async throws {
         fixture.mock.on(.POST, "/{n}", .status(200).after(.seconds(10)))
         let request = fixture.service.request(.POST, path: "/a")

@@ -19,7 +19,7 @@ struct OutboxNoticeRealTimeTests {
     }
 
     @Test(
-        "A submission by another outbox and its end are noticed long before the next reading", .covers("O-447"),
+        "A submission by another outbox and its end are noticed long before the next reading",
         arguments: OutboxPlace.allCases)
     func notices(_ place: OutboxPlace) async throws {
         let mock = MockService()
@@ -40,7 +40,7 @@ struct OutboxNoticeRealTimeTests {
         await second.close()
     }
 
-    @Test("A file is watched until the object is released", .covers("O-447"))
+    @Test("A file is watched until the object is released")
     func watch() async throws {
         let file = folder.appendingPathComponent("file")
         try Data().write(to: file)
@@ -59,7 +59,7 @@ struct OutboxNoticeRealTimeTests {
         watch = nil
     }
 
-    @Test("With a clock of tests and after closing, no file is watched", .covers("O-447"))
+    @Test("With a clock of tests and after closing, no file is watched")
     func unwatched() async throws {
         let fixture = OfflineFixture()
         #expect(try await fixture.open().watch.withLock { $0 == nil })

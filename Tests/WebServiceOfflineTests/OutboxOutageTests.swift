@@ -30,7 +30,7 @@ struct OutboxOutageTests {
     }
 
     @Test(
-        "A server that fails each of many entries receives one request at a time, after pauses", .covers("O-22"),
+        "A server that fails each of many entries receives one request at a time, after pauses",
         arguments: [
             (MockResponse.status(503), 4, 300), (.status(429), 4, 300), (.error(URLError(.cannotConnectToHost)), 4, 30),
             (.status(500), 13, 300), (.error(URLError(.timedOut)), 13, 300),
@@ -52,7 +52,7 @@ struct OutboxOutageTests {
         await outbox.close()
     }
 
-    @Test("After an outage, all entries are sent at once", .covers("O-22"), arguments: [503, 500])
+    @Test("After an outage, all entries are sent at once", arguments: [503, 500])
     func recovery(status: Int) async throws {
         let isFailing = Mutex(true)
         let instants = respond { isFailing.withLock(\.self) ? .status(status) : .status(200) }
@@ -68,7 +68,7 @@ struct OutboxOutageTests {
     }
 
     @Test(
-        "An entry that fails alone does not delay the others, also after an outage", .covers("O-22"),
+        "An entry that fails alone does not delay the others, also after an outage",
         arguments: [[MockResponse.status(500)], [.error(URLError(.notConnectedToInternet)), .status(500)]])
     func oneEntry(responses: [MockResponse]) async throws {
         mock.on(.POST, "/bad", responses)
@@ -82,7 +82,7 @@ struct OutboxOutageTests {
         await outbox.close()
     }
 
-    @Test("Requests from before an outage that hang do not delay the others", .covers("O-22"))
+    @Test("Requests from before an outage that hang do not delay the others")
     func hangingRequests() async throws {
         mock.on(.POST, "/slow/{n}", .status(200).after(.seconds(60)))
         mock.on(.POST, "/lost", [.error(URLError(.notConnectedToInternet)), .status(200)])
@@ -97,7 +97,7 @@ struct OutboxOutageTests {
         await outbox.close()
     }
 
-    @Test("An entry whose status is always 503 is sent ever more rarely while others succeed", .covers("O-22"))
+    @Test("An entry whose status is always 503 is sent ever more rarely while others succeed")
     func unavailableEntry() async throws {
         mock.on(.POST, "/bad", .status(503))
         mock.on(.POST, "/good", .status(200))
@@ -111,7 +111,7 @@ struct OutboxOutageTests {
         await outbox.close()
     }
 
-    @Test("A response to a request that was sent before the pause does not end it", .covers("O-22"))
+    @Test("A response to a request that was sent before the pause does not end it")
     func earlierRequest() async throws {
         mock.on(.POST, "/bad", .status(503))
         mock.on(.POST, "/good", .status(200).after(.seconds(1)))
@@ -130,7 +130,7 @@ struct OutboxOutageTests {
         await outbox.close()
     }
 
-    @Test("After a pause, a response to a request that was sent before it does not end the outage", .covers("O-22"))
+    @Test("After a pause, a response to a request that was sent before it does not end the outage")
     func earlierRequestAfterPause() async throws {
         mock.on(.POST, "/bad", [.status(503), .status(200)])
         mock.on(.POST, "/slow", .status(200).after(.seconds(20)))
@@ -152,7 +152,7 @@ struct OutboxOutageTests {
     }
 
     @Test(
-        "Retry-After determines the pause of the whole outbox, up to the maximum", .covers("O-22"),
+        "Retry-After determines the pause of the whole outbox, up to the maximum",
         arguments: [(100, 100), (3_600, 300)])
     func retryAfter(requested: Int, pause: Int) async throws {
         mock.on(.POST, "/a", .status(503).header("Retry-After", "\(requested)"))
@@ -168,7 +168,7 @@ struct OutboxOutageTests {
         await outbox.close()
     }
 
-    @Test("Without a network, the pause is at most 30 seconds", .covers("O-23"))
+    @Test("Without a network, the pause is at most 30 seconds")
     func maximumPause() async throws {
         let instants = respond { .error(URLError(.notConnectedToInternet)) }
         let outbox = try await fixture.open()
@@ -180,7 +180,7 @@ struct OutboxOutageTests {
         await outbox.close()
     }
 
-    @Test("When the device has a network again, the entries are sent within a second", .covers("O-23"))
+    @Test("When the device has a network again, the entries are sent within a second")
     func network() async throws {
         let isConnected = Mutex(false)
         let hosts = Collected<String>()
@@ -205,7 +205,7 @@ struct OutboxOutageTests {
         #expect(Set(hosts.values) == ["mock.test"])
     }
 
-    @Test("A retry ends the pause of the whole outbox", .covers("O-23"))
+    @Test("A retry ends the pause of the whole outbox")
     func retry() async throws {
         let isConnected = Mutex(false)
         let instants = respond {
@@ -230,7 +230,7 @@ struct OutboxOutageTests {
         #expect(await outbox.entries == [])
     }
 
-    @Test("A retry without an outage does not limit the requests in flight", .covers("O-23"))
+    @Test("A retry without an outage does not limit the requests in flight")
     func retryWithoutOutage() async throws {
         mock.on(.POST, "/{n}", .status(200).after(.seconds(10)))
         let outbox = try await fixture.open()

@@ -13,7 +13,7 @@ struct OutboxPowerTests {
     private let effects = Effects()
 
     @Test(
-        "After power failures, no request is lost, has two effects, or overtakes another", .covers("O-40", "O-43"),
+        "After power failures, no request is lost, has two effects, or overtakes another",
         arguments: OutboxPlace.allCases)
     func failures(_ place: OutboxPlace) async throws {
         let server = try MockServer.forTest { try effects.respond(to: $0) }
@@ -58,7 +58,7 @@ struct OutboxPowerTests {
     }
 
     @Test(
-        "Without fsync, power failures lose requests", .covers("O-41"), arguments: OutboxPlace.allCases,
+        "Without fsync, power failures lose requests", arguments: OutboxPlace.allCases,
         VolatileDisk.Ignored.allCases)
     func ignored(_ place: OutboxPlace, _ ignored: VolatileDisk.Ignored) async throws {
         let server = try MockServer.forTest { _ in .status(503) }
@@ -74,7 +74,7 @@ struct OutboxPowerTests {
         #expect(effects.missing(acknowledged).count > 0)
     }
 
-    @Test("The changes of a process are recorded completely", .covers("O-41"), arguments: OutboxPlace.allCases)
+    @Test("The changes of a process are recorded completely", arguments: OutboxPlace.allCases)
     func records(_ place: OutboxPlace) async throws {
         let server = try MockServer.forTest { try effects.respond(to: $0) }
         let disk = try VolatileDisk()
@@ -89,7 +89,7 @@ struct OutboxPowerTests {
 
     @Test(
         "The folder of an outbox is synchronized, even if a killed process or the caller has created it",
-        .covers("O-40"), arguments: OutboxPlace.allCases, [nil, 1, 2, 3, 4, 5, 6, 8, 10, 12])
+        arguments: OutboxPlace.allCases, [nil, 1, 2, 3, 4, 5, 6, 8, 10, 12])
     func createdFolder(_ place: OutboxPlace, _ last: Int?) async throws {
         let server = try MockServer.forTest { _ in .status(503) }
         let disk = try VolatileDisk()

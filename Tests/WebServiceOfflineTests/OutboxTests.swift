@@ -18,7 +18,7 @@ struct OutboxTests {
 
     private func post(_ path: String) -> Request { mock.service.request(.POST, path: path) }
 
-    @Test("A request is sent as it was submitted, with the fields of the service, and removed", .covers("O-01"))
+    @Test("A request is sent as it was submitted, with the fields of the service, and removed")
     func content() async throws {
         mock.service.headers["X-App"] = "1"
         mock.on(.POST, "/todos", .status(201))
@@ -39,7 +39,7 @@ struct OutboxTests {
         #expect(await outbox.entries == [])
     }
 
-    @Test("Every attempt has the same key, and each entry has another one", .covers("O-02"))
+    @Test("Every attempt has the same key, and each entry has another one")
     func keys() async throws {
         mock.on(.POST, "/a", [.status(503), .error(URLError(.networkConnectionLost)), .status(200)])
         mock.on(.POST, "/b", .status(200))
@@ -56,7 +56,7 @@ struct OutboxTests {
         #expect(mock.receivedRequests.first { $0.path == "/b" }?.headers["Idempotency-Key"] != key)
     }
 
-    @Test("A key of the request is preserved", .covers("O-02"))
+    @Test("A key of the request is preserved")
     func ownKey() async throws {
         mock.on(.POST, "/a", .status(200))
         let outbox = try await fixture.open()
@@ -67,7 +67,7 @@ struct OutboxTests {
         #expect(mock.receivedRequests.map { $0.headers["Idempotency-Key"] } == ["\"mine\""])
     }
 
-    @Test("The requests of an entity are sent one after another, and others do not wait", .covers("O-03"))
+    @Test("The requests of an entity are sent one after another, and others do not wait")
     func order() async throws {
         mock.on(.POST, "/a/{n}") { request in
             request.pathParameters["n"] == "0" ? .status(200).after(.seconds(10)) : .status(200)
@@ -85,7 +85,7 @@ struct OutboxTests {
         #expect(fixture.paths.filter { $0.hasPrefix("/a/") } == ["/a/0", "/a/1", "/a/2"])
     }
 
-    @Test("A failed request delays only later ones of its entity", .covers("O-03"))
+    @Test("A failed request delays only later ones of its entity")
     func failureInOrder() async throws {
         mock.on(.POST, "/a/0", [.status(503), .status(200)])
         mock.on(.POST, "/a/1", .status(200))
@@ -96,7 +96,7 @@ struct OutboxTests {
         #expect(fixture.paths == ["/a/0", "/a/0", "/a/1"])
     }
 
-    @Test("At most the limit of requests is in flight", .covers("O-04"), arguments: [1, 3])
+    @Test("At most the limit of requests is in flight", arguments: [1, 3])
     func limit(_ limit: Int) async throws {
         mock.on(.POST, "/{n}", .status(200).after(.seconds(10)))
         var options = Outbox.Options()
@@ -109,7 +109,7 @@ struct OutboxTests {
         #expect(mock.receivedRequests.count == 2 * limit)
     }
 
-    @Test("Pauses double from one second to five minutes, and the outbox does not give up", .covers("O-05"))
+    @Test("Pauses double from one second to five minutes, and the outbox does not give up")
     func pauses() async throws {
         let dates = Collected<Duration>()
         mock.on(.POST, "/a") { [clock] _ in
@@ -130,7 +130,7 @@ struct OutboxTests {
         #expect(await outbox.entries.map(\.lastFailure) == [.status(500)])
     }
 
-    @Test("Retry-After determines the pause, even if the body is broken", .covers("O-05"), arguments: [false, true])
+    @Test("Retry-After determines the pause, even if the body is broken", arguments: [false, true])
     func retryAfter(isBroken: Bool) async throws {
         var response = MockResponse(statusCode: 429, headers: ["Retry-After": "1000"], data: Data("x".utf8))
         if isBroken { response.wire = .invalidChunk }
@@ -143,7 +143,7 @@ struct OutboxTests {
         #expect(mock.receivedRequests.count == 2)
     }
 
-    @Test("Attempts without a connection are not counted", .covers("O-06"))
+    @Test("Attempts without a connection are not counted")
     func connectivity() async throws {
         mock.on(
             .POST, "/a",
@@ -161,7 +161,7 @@ struct OutboxTests {
         #expect(failures.values == [.status(503)])
     }
 
-    @Test("A token is refreshed when the request is sent", .covers("O-07"))
+    @Test("A token is refreshed when the request is sent")
     func refresh() async throws {
         let token = Mutex("old")
         mock.service.interceptors = [
@@ -179,7 +179,7 @@ struct OutboxTests {
         #expect(await outbox.entries == [])
     }
 
-    @Test("The request of a typed request is sent", .covers("O-01"))
+    @Test("The request of a typed request is sent")
     func typed() async throws {
         struct Tap: HTTPServiceRequest {
             typealias Output = Void
@@ -192,7 +192,7 @@ struct OutboxTests {
         #expect(fixture.paths == ["/taps/3"])
     }
 
-    @Test("Requests are exchanges of the service", .covers("O-08"))
+    @Test("Requests are exchanges of the service")
     func observers() async throws {
         let ended = Collected<String>()
         mock.service.observers = [EndObserver { ended.add($0) }]
@@ -203,7 +203,7 @@ struct OutboxTests {
         #expect(ended.values == ["/a"])
     }
 
-    @Test("Each exchange records the number of the attempt, the entry and its entity once", .covers("O-24"))
+    @Test("Each exchange records the number of the attempt, the entry and its entity once")
     func notes() async throws {
         let details = Collected<String>()
         mock.service.observers = [NoteObserver(details: details)]
@@ -232,7 +232,7 @@ struct OutboxDecisionTests {
 
     private func post(_ path: String) -> Request { mock.service.request(.POST, path: path) }
 
-    @Test("By default, a permanent failure blocks its entity until it is retried", .covers("O-09"))
+    @Test("By default, a permanent failure blocks its entity until it is retried")
     func keep() async throws {
         mock.on(.POST, "/a/0", [.status(409), .status(200)])
         mock.on(.POST, "/a/1", .status(200))
@@ -250,7 +250,7 @@ struct OutboxDecisionTests {
         #expect(await outbox.entries == [])
     }
 
-    @Test("A dropped entry is removed, and the next one is sent", .covers("O-09"))
+    @Test("A dropped entry is removed, and the next one is sent")
     func drop() async throws {
         mock.on(.POST, "/a/0", .status(400))
         mock.on(.POST, "/a/1", .status(200))
@@ -267,7 +267,7 @@ struct OutboxDecisionTests {
         #expect(try fixture.entryFiles() == [])
     }
 
-    @Test("A replacement is sent in the same place, with another key", .covers("O-09"))
+    @Test("A replacement is sent in the same place, with another key")
     func replace() async throws {
         mock.on(.POST, "/a/0", .status(400))
         mock.on(.POST, "/a/0b", .status(200))
@@ -281,7 +281,7 @@ struct OutboxDecisionTests {
         #expect(Set(mock.receivedRequests.map { $0.headers["Idempotency-Key"] }).count == 3)
     }
 
-    @Test("A replacement that was made from the failed request has another key", .covers("O-09"))
+    @Test("A replacement that was made from the failed request has another key")
     func replacedKey() async throws {
         mock.on(.POST, "/a", [.status(412), .status(200)])
         let outbox = try await fixture.open { failure in
@@ -296,7 +296,7 @@ struct OutboxDecisionTests {
     }
 
     @Test(
-        "A server that requests no pause, or a shorter one, does not shorten the pauses", .covers("O-05"),
+        "A server that requests no pause, or a shorter one, does not shorten the pauses",
         arguments: [500, 503], ["0", "1", "Wed, 21 Oct 2015 07:28:00 GMT", "-1", "x", ""])
     func noPause(status: Int, value: String) async throws {
         mock.on(.POST, "/a", MockResponse(statusCode: status, headers: ["Retry-After": value]))
@@ -309,8 +309,7 @@ struct OutboxDecisionTests {
     }
 
     @Test(
-        "An attempt is counted while it is in flight and after its success, and not without a connection",
-        .covers("O-06"))
+        "An attempt is counted while it is in flight and after its success, and not without a connection")
     func attempts() async throws {
         mock.on(
             .POST, "/a", [.error(URLError(.notConnectedToInternet)), .status(503), .status(200).after(.seconds(1))])
@@ -325,7 +324,7 @@ struct OutboxDecisionTests {
         #expect(attempts == [0, 1, 0, 0, 1, 1, 1, 2, 2])
     }
 
-    @Test("Decisions in progress do not delay the requests of other entities", .covers("O-03"))
+    @Test("Decisions in progress do not delay the requests of other entities")
     func pendingDecisions() async throws {
         mock.on(.POST, "/a/{n}", .status(401))
         mock.on(.POST, "/b", .status(200))
@@ -345,7 +344,7 @@ struct OutboxDecisionTests {
         await outbox.close()
     }
 
-    @Test("A value that a request adds to a field of the service is stored with those of the service", .covers("O-01"))
+    @Test("A value that a request adds to a field of the service is stored with those of the service")
     func addedValue() async throws {
         mock.service.headers["X-Tag"] = "a"
         mock.on(.POST, "/a", .status(200))
@@ -357,7 +356,7 @@ struct OutboxDecisionTests {
         #expect(mock.receivedRequests.first?.headers.values(for: "X-Tag") == ["a", "b"])
     }
 
-    @Test("Replacements that fail are sent after pauses", .covers("O-09"))
+    @Test("Replacements that fail are sent after pauses")
     func failingReplacement() async throws {
         mock.on(.POST, "/a", .status(400))
         let replacement = post("/a")
@@ -369,7 +368,7 @@ struct OutboxDecisionTests {
         #expect(await outbox.entries.count == 1)
     }
 
-    @Test("The states of an entry are delivered in order", .covers("O-10"))
+    @Test("The states of an entry are delivered in order")
     func updates() async throws {
         mock.on(.POST, "/a", [.status(503), .status(200)])
         let outbox = try await fixture.open()
@@ -385,7 +384,7 @@ struct OutboxDecisionTests {
         #expect(states == ["waiting", "sending", "pausing", "waiting", "sending", "sent"])
     }
 
-    @Test("A removed entry is not sent, and the next one is", .covers("O-11"))
+    @Test("A removed entry is not sent, and the next one is")
     func removal() async throws {
         mock.on(.POST, "/a/0", .status(200).after(.seconds(10)))
         mock.on(.POST, "/a/1", .status(200))
@@ -402,7 +401,7 @@ struct OutboxDecisionTests {
         #expect(try fixture.entryFiles() == [])
     }
 
-    @Test("A closed outbox sends and stores nothing, and its entries remain", .covers("O-12"))
+    @Test("A closed outbox sends and stores nothing, and its entries remain")
     func close() async throws {
         mock.on(.POST, "/{n}", .status(200).after(.seconds(10)))
         let outbox = try await fixture.open()

@@ -58,7 +58,7 @@ struct OutboxUnreadableTests {
 
     @Test(
         "An unreadable entry delays its entity alone, is reported, and is sent in order when it can be read",
-        .covers("O-446"), arguments: OutboxPlace.allCases)
+        arguments: OutboxPlace.allCases)
     func entry(_ place: OutboxPlace) async throws {
         let fixture = OfflineFixture(place)
         for (path, entity) in [("/a/0", "a"), ("/a/1", "a"), ("/b", "b")] {
@@ -98,7 +98,7 @@ struct OutboxUnreadableTests {
     }
 
     @Test(
-        "An entry that becomes unreadable before it is sent delays its entity alone", .covers("O-446"),
+        "An entry that becomes unreadable before it is sent delays its entity alone",
         arguments: OutboxPlace.allCases)
     func later(_ place: OutboxPlace) async throws {
         let fixture = OfflineFixture(place)
@@ -127,7 +127,7 @@ struct OutboxUnreadableTests {
     }
 
     @Test(
-        "A folder that cannot be listed is reported once, and read when it can be", .covers("O-446"),
+        "A folder that cannot be listed is reported once, and read when it can be",
         arguments: OutboxPlace.allCases)
     func folder(_ place: OutboxPlace) async throws {
         let fixture = OfflineFixture(place)
@@ -152,7 +152,7 @@ struct OutboxUnreadableTests {
 
     #if os(Linux)
     @Test(
-        "A file without the permission to read it does not stop the others", .covers("O-446"),
+        "A file without the permission to read it does not stop the others",
         .enabled(if: AccountFolderTests.canChangeUser, "requires root and setpriv"))
     func permission() async throws {
         let fixture = OfflineFixture()
@@ -180,7 +180,7 @@ struct OutboxUnreadableTests {
     }
     #endif
 
-    @Test("The name of an entry contains a hash of its entity, and one without it is read", .covers("O-446"))
+    @Test("The name of an entry contains a hash of its entity, and one without it is read")
     func entryNames() throws {
         let id = UUID()
         let name = try OutboxNames.new(OutboxNames.suffix(id, "todo/7"), after: nil, count: 0, maximumCount: 1)
@@ -198,7 +198,7 @@ struct OutboxUnreadableTests {
     }
 
     #if WEBSERVICE_SQLITE
-    @Test("A row on a damaged page delays its entity alone, and the database remains", .covers("O-446"))
+    @Test("A row on a damaged page delays its entity alone, and the database remains")
     func damagedPage() async throws {
         let fixture = OfflineFixture(.database)
         var request = fixture.service.request(.POST, path: "/large")

@@ -15,7 +15,7 @@ struct OutboxUpdateTests {
 
     private func post(_ path: String) -> Request { mock.service.request(.POST, path: path) }
 
-    @Test("A change that takes place while another one is delivered is delivered after it", .covers("O-10"))
+    @Test("A change that takes place while another one is delivered is delivered after it")
     func order() async throws {
         mock.on(.POST, "/{n}", .status(400))
         let outbox = try await fixture.open()
@@ -39,7 +39,7 @@ struct OutboxUpdateTests {
         }
     }
 
-    @Test("The changes of a request that a closed outbox cancels are delivered before the end", .covers("O-10"))
+    @Test("The changes of a request that a closed outbox cancels are delivered before the end")
     func closing() async throws {
         mock.on(.POST, "/a", .status(200).after(.seconds(10)))
         let outbox = try await fixture.open()

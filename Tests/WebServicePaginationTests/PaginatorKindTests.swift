@@ -191,7 +191,7 @@ struct PaginatorKindTests {
     }
 
     @Test(
-        "A link to another origin is an error of the next page, and nothing is sent to that origin", .covers("C-10"),
+        "A link to another origin is an error of the next page, and nothing is sent to that origin",
         arguments: [
             "https://other/n", "http://h/n", "https://h:444/n", "//other/n", "https://a:b@h/n", "file:///n",
             "javascript:x", "https://h.other/",

@@ -205,7 +205,7 @@ struct PaginatorTests {
         #expect(items == [0, 1, 2])
     }
 
-    @Test("A state has the same size after any number of pages, and a long loop ends", .covers("D-444"))
+    @Test("A state has the same size after any number of pages, and a long loop ends")
     func longList() async throws {
         let cursor = String(repeating: "c", count: 30)
         func paginator(_ next: @escaping @Sendable (Int) -> Int?) -> Paginator<Int, String> {

@@ -107,7 +107,7 @@ struct CircuitBreakerTests {
 
     @Test(
         "After the end of a trial's exchange, the next request is the trial, even if the first never returns",
-        .covers("R-443"), arguments: ["deadline", "cancellation"])
+        arguments: ["deadline", "cancellation"])
     func hungTrial(end: String) async throws {
         let (session, gate, isHung) = (ScriptedSession([.status(500), .status(200)]), Once<Void>(), OnceFlag())
         let service = service(session, CircuitBreaker(opensAfter: .consecutiveFailures(1), openDuration: .seconds(10)))
@@ -234,7 +234,7 @@ struct CircuitBreakerTests {
         return service(session, CircuitBreaker(opensAfter: threshold, openDuration: .seconds(5)))
     }
 
-    @Test("A circuit opens at a ratio of failures, although no two are consecutive", .covers("H-358"))
+    @Test("A circuit opens at a ratio of failures, although no two are consecutive")
     func ratio() async throws {
         let session = ScriptedSession([.status(500), .status(200), .status(200), .status(500), .status(200)])
         let service = halfService(session)
@@ -246,14 +246,14 @@ struct CircuitBreakerTests {
         #expect(try await status(service) == 200)
     }
 
-    @Test("A circuit does not open below the minimum number of requests", .covers("H-358"))
+    @Test("A circuit does not open below the minimum number of requests")
     func minimumRequests() async throws {
         let service = halfService(ScriptedSession([.status(500)]))
         for _ in 0..<4 { #expect(try await status(service) == 500) }
         #expect(await refusal(service) == .seconds(5))
     }
 
-    @Test("Results older than the window do not count", .covers("H-358"))
+    @Test("Results older than the window do not count")
     func window() async throws {
         let service = halfService(ScriptedSession([.status(500)]))
         for _ in 0..<3 { #expect(try await status(service) == 500) }

@@ -47,7 +47,7 @@ struct ConcurrencyLaneTests {
         return nil
     }
 
-    @Test("An extreme round-trip time does not trap", .covers("R-25"))
+    @Test("An extreme round-trip time does not trap")
     func extremeRoundTrip() {
         var lane = ConcurrencyLane(FixedLimit(limit: 1))
         _ = lane.enter(waiters.make(0), maximumWaiting: .max, at: 0)
@@ -60,7 +60,7 @@ struct ConcurrencyLaneTests {
         }
     }
 
-    @Test("The expected response depends on the limit, the round-trip times and the priority", .covers("R-25"))
+    @Test("The expected response depends on the limit, the round-trip times and the priority")
     func expectedWait() {
         var lane = ConcurrencyLane(FixedLimit(limit: 2))
         for number in 0..<2 { _ = lane.enter(waiters.make(number), maximumWaiting: 9, at: 0) }
@@ -77,7 +77,7 @@ struct ConcurrencyLaneTests {
         #expect(expected(lane, .low, at: 100) ?? 0 >= 600)
     }
 
-    @Test("While the limit doubles, the expected wait grows with the logarithm of the place", .covers("R-441"))
+    @Test("While the limit doubles, the expected wait grows with the logarithm of the place")
     func doubling() {
         var lane = ConcurrencyLane(Algorithm(limit: 2, outlook: .doubling(roundTrip: 100, maximum: 8)))
         for number in 0..<7 { _ = lane.enter(waiters.make(number), maximumWaiting: 99, at: 0) }
@@ -93,7 +93,7 @@ struct ConcurrencyLaneTests {
         #expect(numbers(change) == [1])
     }
 
-    @Test("When the first duration is known, requests that cannot meet their deadlines are refused", .covers("R-442"))
+    @Test("When the first duration is known, requests that cannot meet their deadlines are refused")
     func firstDuration() {
         var lane = ConcurrencyLane(FixedLimit(limit: 1))
         for number in 0..<20 { _ = lane.enter(waiters.make(number, deadline: 400), maximumWaiting: 99, at: 0) }
@@ -104,7 +104,7 @@ struct ConcurrencyLaneTests {
         #expect(numbers(lane.end(roundTrip: 100, .success, at: 200)) == [2])
     }
 
-    @Test("While a limit settles, requests may wait twice as long as expected, but none enters", .covers("R-442"))
+    @Test("While a limit settles, requests may wait twice as long as expected, but none enters")
     func settling() {
         var lane = ConcurrencyLane(Algorithm(limit: 1, outlook: .settling))
         for number in 0..<20 { _ = lane.enter(waiters.make(number, deadline: 400), maximumWaiting: 99, at: 0) }
@@ -117,7 +117,7 @@ struct ConcurrencyLaneTests {
         }
     }
 
-    @Test("When the server becomes slower, the waiting requests are judged again", .covers("R-442"))
+    @Test("When the server becomes slower, the waiting requests are judged again")
     func slower() {
         var lane = ConcurrencyLane(FixedLimit(limit: 1))
         _ = lane.enter(waiters.make(0), maximumWaiting: 99, at: 0)
@@ -134,7 +134,7 @@ struct ConcurrencyLaneTests {
         #expect(lane.waitingCount <= 2)
     }
 
-    @Test("A request that waited is not sent if a response takes longer than the rest of its time", .covers("R-442"))
+    @Test("A request that waited is not sent if a response takes longer than the rest of its time")
     func lateTurn() {
         var lane = ConcurrencyLane(FixedLimit(limit: 10))
         for number in 0..<10 { _ = lane.enter(waiters.make(number), maximumWaiting: 99, at: 0) }
@@ -148,8 +148,7 @@ struct ConcurrencyLaneTests {
     }
 
     @Test(
-        "When the limit grows, an end admits several requests; when it shrinks, none until enough have ended",
-        .covers("R-01"))
+        "When the limit grows, an end admits several requests; when it shrinks, none until enough have ended")
     func changingLimit() {
         var lane = ConcurrencyLane(AIMDLimit(initial: 4, bounds: 1...10, decrease: 0.5))
         for number in 0..<8 { _ = lane.enter(waiters.make(number), maximumWaiting: 10, at: 0) }
@@ -166,7 +165,7 @@ struct ConcurrencyLaneTests {
         #expect(lane.waitingCount == 0)
     }
 
-    @Test("A request that was admitted or removed cannot be removed", .covers("R-03"))
+    @Test("A request that was admitted or removed cannot be removed")
     func removal() throws {
         var lane = ConcurrencyLane(FixedLimit(limit: 1))
         var tokens: [PriorityQueue<WaitingRequest>.Token] = []
@@ -184,7 +183,7 @@ struct ConcurrencyLaneTests {
     }
 
     @Test(
-        "Random operations give the order of a sorted list, and never exceed the limit", .covers("R-01", "R-02", "R-03")
+        "Random operations give the order of a sorted list, and never exceed the limit"
     )
     func model() {
         var generator = SeededGenerator(seed: 11)
@@ -219,7 +218,7 @@ struct ConcurrencyLaneTests {
     }
 
     @Test(
-        "100,000 waiting requests are admitted and removed in time that hardly depends on their number", .covers("R-02")
+        "100,000 waiting requests are admitted and removed in time that hardly depends on their number"
     )
     func manyWaiting() {
         var lane = ConcurrencyLane(FixedLimit(limit: 1))

@@ -39,7 +39,7 @@ struct ConcurrencyLimitRecordTests {
         return mock
     }
 
-    @Test("An overload lowers the limit once per round trip, which the timeline explains", .covers("R-07"))
+    @Test("An overload lowers the limit once per round trip, which the timeline explains")
     func overload() async throws {
         let tasks = await send(10, ConcurrencyLimiter(.aimd(initial: 10)), mock(clock, 429))
         #expect(changes(tasks) == ["lowered from 10 to 7"])
@@ -47,7 +47,7 @@ struct ConcurrencyLimitRecordTests {
         #expect(explanations.contains { $0.contains("limit: lowered from 10 to 7.") })
     }
 
-    @Test("A wait is recorded with its duration", .covers("R-07"))
+    @Test("A wait is recorded with its duration")
     func wait() async throws {
         let tasks = await send(2, ConcurrencyLimiter(.fixed(1)), mock(clock, 200))
         let waits = tasks.flatMap { $0.timeline.events.filter { $0.kind == .wait } }
@@ -55,13 +55,13 @@ struct ConcurrencyLimitRecordTests {
         #expect(waits.map(\.duration) == [.milliseconds(100)])
     }
 
-    @Test("While the limit is in use, it grows by one per round trip", .covers("R-07"))
+    @Test("While the limit is in use, it grows by one per round trip")
     func growth() async throws {
         let tasks = await send(9, ConcurrencyLimiter(.aimd(initial: 2)), mock(clock, 200))
         #expect(changes(tasks) == ["raised from 2 to 3", "raised from 3 to 4"])
     }
 
-    @Test("Failures of the server do not raise the limit", .covers("R-07"))
+    @Test("Failures of the server do not raise the limit")
     func failures() async throws {
         let tasks = await send(9, ConcurrencyLimiter(.aimd(initial: 2)), mock(clock, 500))
         #expect(changes(tasks) == [])
@@ -69,7 +69,6 @@ struct ConcurrencyLimitRecordTests {
 
     @Test(
         "Status 429 and server errors with Retry-After are overloads, unless a closure decides otherwise",
-        .covers("R-07", "R-440"),
         arguments: [
             (429, false, true), (503, true, true), (503, false, false), (500, false, false), (529, true, true),
             (301, true, false),
@@ -84,7 +83,7 @@ struct ConcurrencyLimitRecordTests {
         #expect(changes(others).isEmpty == (status != 529))
     }
 
-    @Test("A timeout is an overload; other errors and a cancellation do not change the limit", .covers("R-07"))
+    @Test("A timeout is an overload; other errors and a cancellation do not change the limit")
     func errors() async throws {
         for (code, count) in [(URLError.Code.timedOut, 1), (.cannotConnectToHost, 0), (.cancelled, 0)] {
             let mock = mock(TestClock(), .error(URLError(code)))
@@ -93,7 +92,7 @@ struct ConcurrencyLimitRecordTests {
         }
     }
 
-    @Test("A streamed response gives its permit back at its head", .covers("R-05"))
+    @Test("A streamed response gives its permit back at its head")
     func stream() async throws {
         let mock = MockService(clock: clock)
         mock.on(.any, MockResponse(statusCode: 200, data: Data("body".utf8)))
@@ -106,7 +105,7 @@ struct ConcurrencyLimitRecordTests {
         #expect(try await second.body.collect(upTo: 100) == Data("body".utf8))
     }
 
-    @Test("With a retry policy before it, a limiter counts each attempt", .covers("R-05"))
+    @Test("With a retry policy before it, a limiter counts each attempt")
     func attempts() async throws {
         let mock = MockService(clock: clock)
         mock.on(.any, [503, 503, 200])
@@ -118,7 +117,7 @@ struct ConcurrencyLimitRecordTests {
         #expect(limiter.requestsInFlight == 0)
     }
 
-    @Test("The same seed gives the same changes of the limit", .covers("R-09"))
+    @Test("The same seed gives the same changes of the limit")
     func determinism() async throws {
         for limit in [ConcurrencyLimit.aimd(initial: 6), .gradient(initial: 6)] {
             var runs: Set<[String]> = []

@@ -37,7 +37,7 @@ struct ConcurrencyLimiterTests {
     /// Responds to the request that was sent at a position.
     private func respond(_ index: Int, status: Int = 200) { session.exchanges.values[index].respond(status: status) }
 
-    @Test("At most the limit is in flight, and requests are sent in the order of their arrival", .covers("R-01"))
+    @Test("At most the limit is in flight, and requests are sent in the order of their arrival")
     func order() async throws {
         let limiter = ConcurrencyLimiter(.fixed(2))
         let service = service(limiter)
@@ -58,7 +58,7 @@ struct ConcurrencyLimiterTests {
         await eventually { limiter.requestsInFlight == 0 }
     }
 
-    @Test("Waiting requests with a higher priority are sent first", .covers("R-02"))
+    @Test("Waiting requests with a higher priority are sent first")
     func priorities() async throws {
         let limiter = ConcurrencyLimiter(.fixed(1))
         let service = service(limiter)
@@ -77,7 +77,7 @@ struct ConcurrencyLimiterTests {
     }
 
     @Test(
-        "A cancelled request leaves the queue immediately, and is not sent", .covers("R-03"),
+        "A cancelled request leaves the queue immediately, and is not sent",
         arguments: ["b", "c", "d"])
     func cancellation(cancelled: String) async throws {
         let limiter = ConcurrencyLimiter(.fixed(1))
@@ -96,7 +96,7 @@ struct ConcurrencyLimiterTests {
         #expect(paths == ["a"] + ["b", "c", "d"].filter { $0 != cancelled })
     }
 
-    @Test("The deadline of a request includes the wait", .covers("R-03"))
+    @Test("The deadline of a request includes the wait")
     func deadlineOfWait() async {
         let limiter = ConcurrencyLimiter(.fixed(1))
         let service = service(limiter)
@@ -110,7 +110,7 @@ struct ConcurrencyLimiterTests {
         #expect(paths == ["a"])
     }
 
-    @Test("A request fails immediately if too many already wait, and may wait again later", .covers("R-04"))
+    @Test("A request fails immediately if too many already wait, and may wait again later")
     func fullQueue() async throws {
         let limiter = ConcurrencyLimiter(.fixed(1), maximumWaiting: 1)
         let service = service(limiter)
@@ -127,7 +127,7 @@ struct ConcurrencyLimiterTests {
         #expect(paths == ["a", "b"])
     }
 
-    @Test("A request fails immediately if its response is expected after its deadline", .covers("R-25"))
+    @Test("A request fails immediately if its response is expected after its deadline")
     func lateRequest() async throws {
         let limiter = ConcurrencyLimiter(.fixed(1))
         let service = service(limiter)
@@ -148,7 +148,7 @@ struct ConcurrencyLimiterTests {
         #expect(paths == ["a", "b"])
     }
 
-    @Test("Waiting requests fail as soon as it is known that they cannot meet their deadlines", .covers("R-442"))
+    @Test("Waiting requests fail as soon as it is known that they cannot meet their deadlines")
     func judgement() async throws {
         let limiter = ConcurrencyLimiter(.fixed(1))
         let service = service(limiter)
@@ -175,7 +175,7 @@ struct ConcurrencyLimiterTests {
 
     @Test(
         "A permit is given back at the end of an exchange, even if a later interceptor ignores it",
-        .covers("R-443"), arguments: ["deadline", "cancellation"])
+        arguments: ["deadline", "cancellation"])
     func hungInterceptor(end: String) async throws {
         let (limiter, gate) = (ConcurrencyLimiter(.fixed(1)), Once<Void>())
         let service = service(limiter)
@@ -198,7 +198,7 @@ struct ConcurrencyLimiterTests {
         await eventually { limiter.requestsInFlight == 0 }
     }
 
-    @Test("Without a queue, a request is sent or fails immediately", .covers("R-04"))
+    @Test("Without a queue, a request is sent or fails immediately")
     func noQueue() async throws {
         let limiter = ConcurrencyLimiter(.fixed(1), maximumWaiting: -1)
         let service = service(limiter)
@@ -212,7 +212,7 @@ struct ConcurrencyLimiterTests {
     }
 
     @Test(
-        "A permit is given back after every end", .covers("R-05"),
+        "A permit is given back after every end",
         arguments: ["response", "status", "error", "cancellation", "deadline"])
     func permits(end: String) async throws {
         let limiter = ConcurrencyLimiter(.fixed(1))
@@ -234,7 +234,7 @@ struct ConcurrencyLimiterTests {
         #expect(session.exchanges.values.count == 3)
     }
 
-    @Test("Of 500 requests with random ends, none retains a permit or a place in the queue", .covers("R-05"))
+    @Test("Of 500 requests with random ends, none retains a permit or a place in the queue")
     func randomEnds() async throws {
         let limiter = ConcurrencyLimiter(.aimd(initial: 8, maximum: 12))
         let service = service(limiter)
@@ -265,7 +265,7 @@ struct ConcurrencyLimiterTests {
         #expect(session.exchanges.values.count > 100)
     }
 
-    @Test("Each origin, or each custom key, has its own limit, which services share with the limiter", .covers("R-06"))
+    @Test("Each origin, or each custom key, has its own limit, which services share with the limiter")
     func keys() async throws {
         let limiter = ConcurrencyLimiter(.fixed(1))
         let services = [service(limiter), service(limiter)]
@@ -282,7 +282,7 @@ struct ConcurrencyLimiterTests {
         #expect(byMethod.waitingRequests == 1)
     }
 
-    @Test("Idle keys are forgotten: with a fixed limit at once, with an adaptive one after an hour", .covers("R-06"))
+    @Test("Idle keys are forgotten: with a fixed limit at once, with an adaptive one after an hour")
     func memory() async throws {
         for limit in [ConcurrencyLimit.fixed(1), .aimd(), .gradient()] {
             let limiter = ConcurrencyLimiter(limit)
@@ -299,7 +299,7 @@ struct ConcurrencyLimiterTests {
         }
     }
 
-    @Test("The state of a key with a request in flight is retained", .covers("R-06"))
+    @Test("The state of a key with a request in flight is retained")
     func memoryOfRequestsInFlight() async throws {
         let limiter = ConcurrencyLimiter(.fixed(1))
         let service = service(limiter)

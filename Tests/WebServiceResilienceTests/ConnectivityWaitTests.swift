@@ -91,7 +91,7 @@ struct ConnectivityWaitTests {
 
     @Test(
         "A request that may have been processed is not sent again, unless its method is idempotent or it has a key",
-        .covers("C-451"), arguments: [("POST", false, 2), ("GET", false, 4), ("PUT", false, 4), ("POST", true, 4)])
+        arguments: [("POST", false, 2), ("GET", false, 4), ("PUT", false, 4), ("POST", true, 4)])
     func redirects(method: String, hasKey: Bool, count: Int) async throws {
         let clock = TestClock()
         let mock = MockService(clock: clock)
@@ -127,7 +127,7 @@ struct ConnectivityWaitTests {
         }
     }
 
-    @Test("After an earlier attempt that was sent, a POST does not wait", .covers("C-451"))
+    @Test("After an earlier attempt that was sent, a POST does not wait")
     func attempts() async {
         let session = ScriptedSession([.status(503), .error(.cannotConnectToHost), .status(200)])
         let service = WebService.make(session, timekeeper: clock)
@@ -141,8 +141,7 @@ struct ConnectivityWaitTests {
     }
 
     @Test(
-        "The limit applies to the whole exchange, and a deadline ends the wait with the transport error",
-        .covers("H-450"))
+        "The limit applies to the whole exchange, and a deadline ends the wait with the transport error")
     func limits() async throws {
         let clock = TestClock()
         let mock = MockService(clock: clock)

@@ -33,7 +33,7 @@ struct EndpointGroupTests {
         mock.on(.any) { request in failing.contains(request.url?.host ?? "") ? 503 : .text("beer") }
     }
 
-    @Test("An endpoint replaces the origin, and path and query stay", .covers("R-19"))
+    @Test("An endpoint replaces the origin, and path and query stay")
     func url() async {
         setFailing([])
         service.interceptors = [.endpoints([Self.origins[1]])]
@@ -42,7 +42,7 @@ struct EndpointGroupTests {
             mock.receivedRequests.map(\.url?.absoluteString) == ["https://b.test:8443/beer%2Fale/%C3%A9?q=a%20b&c=/"])
     }
 
-    @Test("Requests to other origins are not changed", .covers("R-19"))
+    @Test("Requests to other origins are not changed")
     func otherOrigin() async {
         setFailing([])
         service.interceptors = [.endpoints(Self.origins)]
@@ -50,7 +50,7 @@ struct EndpointGroupTests {
         #expect(hosts == ["other.test"])
     }
 
-    @Test("Without endpoints, requests are not changed", .covers("R-19"))
+    @Test("Without endpoints, requests are not changed")
     func none() async {
         setFailing([])
         service.interceptors = [.endpoints([])]
@@ -58,7 +58,7 @@ struct EndpointGroupTests {
         #expect(hosts == ["mock.test"])
     }
 
-    @Test("Requests are sent to the first endpoint, and a retry to the next one", .covers("R-20"))
+    @Test("Requests are sent to the first endpoint, and a retry to the next one")
     func ordered() async {
         setFailing(["a.test", "b.test"])
         service.interceptors = [RetryPolicy(), .endpoints(Self.origins)]
@@ -72,7 +72,7 @@ struct EndpointGroupTests {
             ])
     }
 
-    @Test("If all endpoints were used, a retry begins with the first one again", .covers("R-20"))
+    @Test("If all endpoints were used, a retry begins with the first one again")
     func allUsed() async {
         setFailing(["a.test", "b.test", "c.test"])
         service.interceptors = [
@@ -82,7 +82,7 @@ struct EndpointGroupTests {
         #expect(hosts == ["a.test", "b.test", "a.test", "b.test", "a.test"])
     }
 
-    @Test("After three failures, an endpoint is skipped until a trial succeeds", .covers("R-21"))
+    @Test("After three failures, an endpoint is skipped until a trial succeeds")
     func health() async {
         setFailing(["a.test"])
         service.interceptors = [.endpoints(Array(Self.origins.prefix(2)))]
@@ -97,7 +97,7 @@ struct EndpointGroupTests {
         #expect(hosts.suffix(2) == ["a.test", "a.test"])
     }
 
-    @Test("After the end of a trial's exchange, the next request is the trial", .covers("R-443"))
+    @Test("After the end of a trial's exchange, the next request is the trial")
     func hungTrial() async {
         setFailing(["a.test"])
         let gate = Once<Void>()
@@ -119,7 +119,7 @@ struct EndpointGroupTests {
         gate.set(())
     }
 
-    @Test("Changes of the availability are in the timeline", .covers("R-21"))
+    @Test("Changes of the availability are in the timeline")
     func changes() async {
         setFailing(["a.test"])
         service.interceptors = [.endpoints([Self.origins[0]], maximumFailures: 1, skipDuration: .seconds(2))]
@@ -133,7 +133,7 @@ struct EndpointGroupTests {
         #expect(details == ["https://a.test is skipped for 2.0 seconds", "https://a.test is available again"])
     }
 
-    @Test("If no endpoint is available, requests are sent nevertheless", .covers("R-21"))
+    @Test("If no endpoint is available, requests are sent nevertheless")
     func noneAvailable() async {
         setFailing(["a.test", "b.test"])
         service.interceptors = [.endpoints(Array(Self.origins.prefix(2)), maximumFailures: 1)]
@@ -141,7 +141,7 @@ struct EndpointGroupTests {
         #expect(hosts == ["a.test", "b.test", "a.test", "a.test", "a.test"])
     }
 
-    @Test("Requests are distributed by weight", .covers("R-22"))
+    @Test("Requests are distributed by weight")
     func weights() async {
         setFailing([])
         service.interceptors = [.endpoints(Self.origins, weights: [3, 1, 0])]
@@ -151,7 +151,7 @@ struct EndpointGroupTests {
         #expect((counts["a.test"] ?? 0) + (counts["b.test"] ?? 0) == 400)
     }
 
-    @Test("If an endpoint is not available, the one with the next highest weight is used", .covers("R-22"))
+    @Test("If an endpoint is not available, the one with the next highest weight is used")
     func order() async {
         setFailing(["c.test"])
         service.interceptors = [.endpoints(Self.origins, weights: [0, 1e-9, 1], maximumFailures: 1)]
@@ -159,7 +159,7 @@ struct EndpointGroupTests {
         #expect(hosts == ["c.test", "b.test", "b.test"])
     }
 
-    @Test("An endpoint without weight receives requests if the others are not available", .covers("R-22"))
+    @Test("An endpoint without weight receives requests if the others are not available")
     func spare() async {
         setFailing(["a.test", "b.test"])
         service.interceptors = [.endpoints(Self.origins, weights: [1, 1, 0], maximumFailures: 1)]
@@ -167,7 +167,7 @@ struct EndpointGroupTests {
         #expect(hosts.dropFirst(2) == ["c.test", "c.test", "c.test"])
     }
 
-    @Test("A hedged request is sent to another endpoint", .covers("R-20"))
+    @Test("A hedged request is sent to another endpoint")
     func hedging() async {
         mock.on(.any) { request in request.url?.host == "a.test" ? .text("a").after(.seconds(1)) : .text("b") }
         service.interceptors = [.hedging(after: .fixed(.milliseconds(50))), .endpoints(Self.origins)]
@@ -177,7 +177,7 @@ struct EndpointGroupTests {
         #expect(hosts == ["a.test", "b.test"])
     }
 
-    @Test("A retry after a hedged request is sent to an endpoint that neither has used", .covers("R-20"))
+    @Test("A retry after a hedged request is sent to an endpoint that neither has used")
     func hedgedRetry() async {
         mock.on(.any) { request in
             let host = request.url?.host
@@ -188,7 +188,7 @@ struct EndpointGroupTests {
         #expect(hosts == ["a.test", "b.test", "c.test"])
     }
 
-    @Test("The same seed gives the same endpoints 1,000 times", .covers("R-22"))
+    @Test("The same seed gives the same endpoints 1,000 times")
     func determinism() async {
         var sequences: Set<[String]> = []
         for _ in 0..<1_000 {
@@ -201,7 +201,7 @@ struct EndpointGroupTests {
         #expect(sequences.count == 1)
     }
 
-    @Test("Credentials are sent to the endpoints that the authentication names", .covers("R-19"))
+    @Test("Credentials are sent to the endpoints that the authentication names")
     func credentials() async {
         setFailing([])
         for (origins, expected) in [([], nil), (Set(Self.origins), "Bearer key")] as [(Set<Origin>, String?)] {
@@ -212,7 +212,7 @@ struct EndpointGroupTests {
         }
     }
 
-    @Test("Extreme weights neither trap nor prevent a request", .covers("R-22"))
+    @Test("Extreme weights neither trap nor prevent a request")
     func extremes() async {
         setFailing([])
         for weights in [[.nan, -.infinity, .infinity], [], [0, 0, 0], [1]] as [[Double]] {

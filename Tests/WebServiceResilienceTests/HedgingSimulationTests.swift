@@ -41,7 +41,7 @@ struct HedgingSimulationTests {
     }
 
     @Test(
-        "With hedging, 99 % of the responses arrive within 100 ms, for at most 5 % more requests", .covers("R-23"),
+        "With hedging, 99 % of the responses arrive within 100 ms, for at most 5 % more requests",
         arguments: ServiceTimes.allCases, [1, 2, 3] as [UInt64])
     func lateResponses(times: ServiceTimes, seed: UInt64) async {
         let plain = await run(times, seed: seed, [])
@@ -64,7 +64,7 @@ struct HedgingSimulationTests {
         }
     }
 
-    @Test("The same seed gives the same decisions 1,000 times", .covers("R-09"))
+    @Test("The same seed gives the same decisions 1,000 times")
     func determinism() async {
         var first: [String]?
         for _ in 0..<1_000 {

@@ -52,7 +52,7 @@ struct HedgingTests {
 
     private static let second = "second request, because the first one took longer than 0.05 seconds"
 
-    @Test("If the first response is late, the second one is returned as soon as it arrives", .covers("R-11"))
+    @Test("If the first response is late, the second one is returned as soon as it arrives")
     func secondWins() async {
         let (task, text, elapsed) = await send([Self.text("first", 1_000), Self.text("second", 10)])
         #expect(text == "second")
@@ -64,7 +64,7 @@ struct HedgingTests {
         #expect(task.timeline.explain().contains("hedging: the response to the second request arrived first."))
     }
 
-    @Test("If the first response arrives first after all, it is returned", .covers("R-11"))
+    @Test("If the first response arrives first after all, it is returned")
     func firstWins() async {
         let (task, text, elapsed) = await send([Self.text("first", 70), Self.text("second", 1_000)])
         #expect(text == "first")
@@ -72,7 +72,7 @@ struct HedgingTests {
         #expect(decisions(task.task) == [Self.second])
     }
 
-    @Test("A response within the delay needs no second request", .covers("R-11"))
+    @Test("A response within the delay needs no second request")
     func inTime() async {
         let (task, text, elapsed) = await send([Self.text("first", 49), Self.text("second", 1)])
         #expect(text == "first")
@@ -81,7 +81,7 @@ struct HedgingTests {
         #expect(decisions(task.task).isEmpty)
     }
 
-    @Test("A failure within the delay is returned, and is left to a retry policy", .covers("R-12"))
+    @Test("A failure within the delay is returned, and is left to a retry policy")
     func earlyFailure() async {
         let (task, text, elapsed) = await send([Self.text("", 20, status: 503), Self.text("second", 1)])
         #expect(text == nil)
@@ -89,21 +89,21 @@ struct HedgingTests {
         #expect(task.metrics.responseTime == .milliseconds(20))
     }
 
-    @Test("A failure does not count while the other request is in flight", .covers("R-12"))
+    @Test("A failure does not count while the other request is in flight")
     func failureOfOne() async {
         let (_, text, elapsed) = await send([Self.text("", 60, status: 503), Self.text("second", 50)])
         #expect(text == "second")
         #expect(elapsed == .milliseconds(100))
     }
 
-    @Test("A failure of the second request has no effect", .covers("R-12"))
+    @Test("A failure of the second request has no effect")
     func failureOfSecond() async {
         let (_, text, elapsed) = await send([Self.text("first", 90), Self.text("", 10, status: 503)])
         #expect(text == "first")
         #expect(elapsed == .milliseconds(90))
     }
 
-    @Test("If both requests fail, the result is that of the first one", .covers("R-12"), arguments: [10, 90])
+    @Test("If both requests fail, the result is that of the first one", arguments: [10, 90])
     func failureOfBoth(milliseconds: Int) async {
         let (task, text, elapsed) = await send([
             Self.text("", 100, status: 503), Self.text("", milliseconds, status: 500),
@@ -113,7 +113,7 @@ struct HedgingTests {
         #expect(await error(of: task)?.status == 503)
     }
 
-    @Test("Without a token of the budget, no second request is sent", .covers("R-13"))
+    @Test("Without a token of the budget, no second request is sent")
     func budget() async {
         let budget = RetryPolicy.Budget(capacity: 2, ratio: 0)
         for round in 0..<4 {
@@ -126,7 +126,7 @@ struct HedgingTests {
         }
     }
 
-    @Test("The percentile of the response times is the delay, once there are enough", .covers("R-13"))
+    @Test("The percentile of the response times is the delay, once there are enough")
     func percentile() async {
         let number = Mutex(0)
         mock.on(.GET, "/beer") { _ in
@@ -152,7 +152,7 @@ struct HedgingTests {
         #expect(hedging.keyCount == 1)
     }
 
-    @Test("Only idempotent requests with a body that can be read twice are sent a second time", .covers("R-14"))
+    @Test("Only idempotent requests with a body that can be read twice are sent a second time")
     func kinds() async {
         service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
         mock.on(.any, Self.text("", 1_000))
@@ -172,7 +172,7 @@ struct HedgingTests {
         }
     }
 
-    @Test("A cancelled exchange cancels both requests", .covers("R-15"))
+    @Test("A cancelled exchange cancels both requests")
     func cancellation() async {
         let session = HandSession()
         service.session = session
@@ -186,7 +186,7 @@ struct HedgingTests {
         #expect(service.exchanges.isEmpty)
     }
 
-    @Test("The request that is not needed any longer is cancelled", .covers("R-15"), arguments: [0, 1])
+    @Test("The request that is not needed any longer is cancelled", arguments: [0, 1])
     func loser(winner: Int) async throws {
         let session = HandSession()
         service.session = session
@@ -199,7 +199,7 @@ struct HedgingTests {
         #expect(session.exchanges.values[winner].log == ["resume"])
     }
 
-    @Test("The deadline includes both requests", .covers("R-15"))
+    @Test("The deadline includes both requests")
     func deadline() async {
         mock.on(.GET, "/", Self.text("", 10_000))
         service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
@@ -208,7 +208,7 @@ struct HedgingTests {
         #expect(await error(of: task)?.code == .deadline)
     }
 
-    @Test("Observers see two exchanges, of which the second belongs to the first", .covers("R-16"))
+    @Test("Observers see two exchanges, of which the second belongs to the first")
     func observers() async {
         let recorder = EventRecorder()
         service.observers = [recorder]
@@ -228,7 +228,7 @@ struct HedgingTests {
             ])
     }
 
-    @Test("A typed request is sent a second time as well", .covers("R-16"))
+    @Test("A typed request is sent a second time as well")
     func typedRequest() async throws {
         mock.on(.GET, "/beer", [Self.text("first", 1_000), Self.text("second", 10)])
         service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
@@ -239,7 +239,7 @@ struct HedgingTests {
         #expect(mock.receivedRequests.count == 2)
     }
 
-    @Test("A hedged request has the credential of its exchange", .covers("R-16"))
+    @Test("A hedged request has the credential of its exchange")
     func authentication() async {
         let source = TokenSource({ Credential.bearer("old") }) { _ in .bearer("new") }
         mock.on(.GET, "/beer", [Self.text("first", 1_000), Self.text("second", 10)])
@@ -260,7 +260,7 @@ struct HedgingTests {
     }
 
     @Test(
-        "The body of a stream is that of the response whose head arrived first", .covers("R-18"), arguments: [10, 200])
+        "The body of a stream is that of the response whose head arrived first", arguments: [10, 200])
     func stream(milliseconds: Int) async throws {
         mock.on(.GET, "/", [Self.pieces("first", 100), Self.pieces("second", milliseconds)])
         service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
@@ -282,7 +282,7 @@ struct HedgingTests {
         await eventually { progress.values.last?.bytesReceived == Int64(text.utf8.count) }
     }
 
-    @Test("The body of a stream that has ended with its head ends once", .covers("R-18"), arguments: [10, 200])
+    @Test("The body of a stream that has ended with its head ends once", arguments: [10, 200])
     func wholeStream(milliseconds: Int) async throws {
         mock.on(.GET, "/", [Self.text("first", 100), Self.text("second", milliseconds)])
         service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
@@ -294,7 +294,7 @@ struct HedgingTests {
         #expect(task.timeline.events.filter { $0.kind == .body }.count == 1)
     }
 
-    @Test("The end of the body that is not used has no effect on the stream", .covers("R-18"))
+    @Test("The end of the body that is not used has no effect on the stream")
     func discardedStream() async throws {
         var first = Self.pieces("first", 60)
         first.statusCode = 203
@@ -314,7 +314,7 @@ struct HedgingTests {
         await eventually { progress.values.last?.bytesReceived == 18 }
     }
 
-    @Test("An interceptor that sends a hedged stream twice does not end the process", .covers("R-18"))
+    @Test("An interceptor that sends a hedged stream twice does not end the process")
     func repeatedStream() async throws {
         mock.on(.GET, "/", [Self.text("first", 1_000), Self.text("pending", 1, status: 202), Self.text("second", 1)])
         service.interceptors = [
@@ -330,7 +330,7 @@ struct HedgingTests {
         #expect(mock.receivedRequests.count == 3)
     }
 
-    @Test("Cancelling the requests of a service ends the adopted body of a stream", .covers("R-18"))
+    @Test("Cancelling the requests of a service ends the adopted body of a stream")
     func cancelledStream() async throws {
         mock.on(.GET, "/", [Self.pieces("first", 1_000), Self.pieces("second", 10)])
         service.interceptors = [.hedging(after: .fixed(.milliseconds(50)))]
@@ -342,7 +342,7 @@ struct HedgingTests {
         #expect(service.exchanges.isEmpty)
     }
 
-    @Test("Extreme values neither trap nor prevent a response", .covers("R-13"))
+    @Test("Extreme values neither trap nor prevent a response")
     func extremes() async {
         for delay in [Hedging.Delay.fixed(.seconds(Int64.min)), .percentile(.nan), .percentile(7), .percentile(-1)] {
             let (_, text, _) = await send([Self.text("first", 5)], .hedging(after: delay))

@@ -24,7 +24,7 @@ struct IdempotencyKeyTests {
     private static let retry = RetryPolicy(baseDelay: .zero)
 
     @Test(
-        "POST and PATCH requests have a key, and all attempts the same one", .covers("H-357"),
+        "POST and PATCH requests have a key, and all attempts the same one",
         arguments: ["POST", "PATCH"])
     func attempts(method: String) async throws {
         let keys = try await keys([.idempotencyKey(), Self.retry], Request.Method(rawValue: method))
@@ -35,7 +35,7 @@ struct IdempotencyKeyTests {
         #expect(UUID(uuidString: String(key.dropFirst().dropLast())) != nil)
     }
 
-    @Test("Two requests have different keys", .covers("H-357"))
+    @Test("Two requests have different keys")
     func requests() async throws {
         let first = try await keys([.idempotencyKey()])
         let second = try await keys([.idempotencyKey()])
@@ -56,7 +56,7 @@ struct IdempotencyKeyTests {
     }
 
     @Test(
-        "An exchange has one key, whatever sends its requests", .covers("C-450"),
+        "An exchange has one key, whatever sends its requests",
         arguments: [ScriptedSession.Answer.status(503), .error(.networkConnectionLost), .status(401)])
     func exchange(first: ScriptedSession.Answer) async throws {
         let session = ScriptedSession([first, .error(.cannotConnectToHost), .status(503), .status(401), .status(200)])
@@ -77,7 +77,7 @@ struct IdempotencyKeyTests {
         #expect(keys.first.flatMap(\.self) != nil)
     }
 
-    @Test("Waiting for a network before the key repeats the request with the same key", .covers("C-450"))
+    @Test("Waiting for a network before the key repeats the request with the same key")
     func documentedOrder() async throws {
         let clock = TestClock()
         let mock = MockService(clock: clock)
@@ -106,7 +106,7 @@ struct IdempotencyKeyTests {
         #expect(task.timeline.events.contains { $0.kind == .wait && $0.detail == "for a network" })
     }
 
-    @Test("The key of a request precedes the retry policy of the service", .covers("H-451"))
+    @Test("The key of a request precedes the retry policy of the service")
     func ownKey() async throws {
         let session = ScriptedSession([.status(503), .status(200)])
         let service = WebService.make(session, timekeeper: nil)
@@ -117,7 +117,7 @@ struct IdempotencyKeyTests {
         #expect(Set(session.sent.map { $0.headers["Idempotency-Key"] }).count == 1)
     }
 
-    @Test("After a retry policy, the request is refused with an error that names the right order", .covers("H-357"))
+    @Test("After a retry policy, the request is refused with an error that names the right order")
     func order() async throws {
         let session = ScriptedSession([.status(200)])
         let service = WebService.make(session, timekeeper: nil)

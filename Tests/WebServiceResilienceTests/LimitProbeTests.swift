@@ -40,7 +40,7 @@ struct LimitProbeTests {
         }
     }
 
-    @Test("The limit doubles with each round trip while the throughput does", .covers("R-441"))
+    @Test("The limit doubles with each round trip while the throughput does")
     func growth() {
         var server = Server(initial: 20, workers: 10_000)
         var limits: [Int] = []
@@ -51,7 +51,7 @@ struct LimitProbeTests {
         #expect(limits == [20, 40, 80, 160, 320, 640, 1_000, 1_000])
     }
 
-    @Test("The growth ends at the capacity of the server, after an experiment with a lower limit", .covers("R-441"))
+    @Test("The growth ends at the capacity of the server, after an experiment with a lower limit")
     func capacity() {
         var server = Server(initial: 20, workers: 40)
         var (steps, limits): ([LimitProbe.Step], [Int]) = ([], [])
@@ -91,14 +91,14 @@ struct LimitProbeTests {
         }
     }
 
-    @Test("The limit does not grow while twice the duration would exceed the deadlines", .covers("R-441"))
+    @Test("The limit does not grow while twice the duration would exceed the deadlines")
     func tight() {
         var server = Server(initial: 20, workers: 10_000)
         for _ in 0..<3 { _ = server.round(isTight: true) }
         #expect(server.probe.limit <= 20)
     }
 
-    @Test("Nothing is expected before the second window", .covers("R-441"))
+    @Test("Nothing is expected before the second window")
     func outlook() {
         var server = Server(initial: 20, maximum: 50, workers: 10_000)
         #expect(server.probe.outlook == .unknown)
@@ -108,7 +108,7 @@ struct LimitProbeTests {
         #expect(server.probe.outlook == .doubling(roundTrip: 1_000_000, maximum: 50))
     }
 
-    @Test("Durations of zero and bounds that leave no choice do not trap", .covers("R-441"))
+    @Test("Durations of zero and bounds that leave no choice do not trap")
     func extremes() {
         for (initial, bounds) in [(20, 20.0...20), (90, 90...110), (1, 1...1_000_000)] {
             var probe = LimitProbe(initial: initial, bounds: bounds)

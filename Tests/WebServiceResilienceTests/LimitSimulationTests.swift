@@ -13,7 +13,7 @@ struct LimitSimulationTests {
     }
 
     @Test(
-        "The gradient settles within 10 % of the number of workers", .covers("R-10"), arguments: ServiceTimes.allCases,
+        "The gradient settles within 10 % of the number of workers", arguments: ServiceTimes.allCases,
         seeds)
     func gradientSettles(times: ServiceTimes, seed: UInt64) {
         for workers in [20, 40] {
@@ -25,7 +25,7 @@ struct LimitSimulationTests {
     }
 
     @Test(
-        "The gradient follows from 20 to 40 workers within 50 round trips", .covers("R-10"),
+        "The gradient follows from 20 to 40 workers within 50 round trips",
         arguments: ServiceTimes.allCases, seeds)
     func gradientFollows(times: ServiceTimes, seed: UInt64) {
         var server = ServerModel(.gradient(), times, seed: seed)
@@ -50,7 +50,7 @@ struct LimitSimulationTests {
     }
 
     @Test(
-        "The mean of AIMD over 100 round trips is within 25 % of the number of workers", .covers("R-10"),
+        "The mean of AIMD over 100 round trips is within 25 % of the number of workers",
         arguments: ServiceTimes.allCases, seeds)
     func additiveIncreaseSettles(times: ServiceTimes, seed: UInt64) {
         for workers in [20, 40] {
@@ -65,7 +65,7 @@ struct LimitSimulationTests {
     }
 
     @Test(
-        "AIMD follows from 20 to 40 workers within 50 round trips", .covers("R-10"), arguments: ServiceTimes.allCases,
+        "AIMD follows from 20 to 40 workers within 50 round trips", arguments: ServiceTimes.allCases,
         seeds)
     func additiveIncreaseFollows(times: ServiceTimes, seed: UInt64) {
         var server = ServerModel(.aimd(), times, seed: seed, queuePerWorker: 0.25)
@@ -75,7 +75,7 @@ struct LimitSimulationTests {
         #expect(isClose(mean, to: 40, within: 0.25), "the mean is \(mean)")
     }
 
-    @Test("The same seed gives the same sequence of limits 1,000 times", .covers("R-09"))
+    @Test("The same seed gives the same sequence of limits 1,000 times")
     func determinism() {
         for limit in [ConcurrencyLimit.aimd(), .gradient()] {
             var first: [Int]?

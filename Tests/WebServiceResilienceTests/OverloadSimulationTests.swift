@@ -67,7 +67,7 @@ struct OverloadSimulationTests {
 
     @Test(
         "Under three times its capacity, a server keeps 90 % of its goodput with the standard set, and collapses without",
-        .covers("R-24"), arguments: ServiceTimes.allCases)
+        arguments: ServiceTimes.allCases)
     func overload(times: ServiceTimes) async {
         // The requests of one seed may take longer than the mean time on which the capacity is
         // based, so the mean of several seeds counts.

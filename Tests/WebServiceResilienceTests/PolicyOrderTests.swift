@@ -58,8 +58,7 @@ struct PolicyOrderTests {
     }
 
     @Test(
-        "Each order of six policies works, or fails with an error that names two of them in the right order",
-        .covers("R-17"))
+        "Each order of six policies works, or fails with an error that names two of them in the right order")
     func orders() async {
         let orders = Self.permutations(Policy.allCases)
         #expect(orders.count == 720)
@@ -96,7 +95,7 @@ struct PolicyOrderTests {
 
     @Test(
         "The interceptors of a request have their places in the list, and do not multiply the attempts",
-        .covers("H-451"), arguments: requestLists.indices)
+        arguments: requestLists.indices)
     func requestInterceptors(index: Int) async throws {
         let (policies, added, count) = Self.requestLists[index]
         let clock = TestClock()
@@ -112,8 +111,7 @@ struct PolicyOrderTests {
     }
 
     @Test(
-        "The retry policy of a request replaces that of the standard set, and two in a list are refused",
-        .covers("H-451"))
+        "The retry policy of a request replaces that of the standard set, and two in a list are refused")
     func standardAndRetry() async throws {
         let clock = TestClock()
         let mock = MockService(clock: clock)

@@ -54,8 +54,7 @@ struct RateLimiterTests {
     }
 
     @Test(
-        "A request that would wait until its deadline fails at once, and a retry then has the result of the attempt",
-        .covers("H-450"))
+        "A request that would wait until its deadline fails at once, and a retry then has the result of the attempt")
     func lateRequests() async throws {
         let clock = TestClock()
         let mock = MockService(clock: clock)
@@ -84,7 +83,7 @@ struct RateLimiterTests {
                 == "the request was refused: rateLimitExceeded")
     }
 
-    @Test("After a refresh, the error of a limiter is the result, and not the status 401", .covers("H-450"))
+    @Test("After a refresh, the error of a limiter is the result, and not the status 401")
     func refusedAfterRefresh() async throws {
         let mock = MockService(clock: TestClock())
         mock.on(.any, .status(401))

@@ -40,7 +40,7 @@ struct ResilienceRealTimeTests {
         }
     }
 
-    @Test("Hedging shortens the late responses", .covers("R-23"))
+    @Test("Hedging shortens the late responses")
     func lateResponses() async throws {
         let times = ServerTimes(workers: 0, .exponential, meanTime: .milliseconds(10), lateRatio: 0.02, seed: 1)
         let service = try service(times)
@@ -55,7 +55,7 @@ struct ResilienceRealTimeTests {
         #expect(extra < 1.1)
     }
 
-    @Test("The gradient settles near the number of workers", .covers("R-10"))
+    @Test("The gradient settles near the number of workers")
     func gradient() async throws {
         let service = try service(ServerTimes(workers: 20, .exponential, meanTime: .milliseconds(60), seed: 2))
         let limiter = ConcurrencyLimiter(.gradient())
@@ -74,7 +74,7 @@ struct ResilienceRealTimeTests {
     }
 
     @Test(
-        "With the standard set, no call of a burst to a healthy server is refused", .covers("R-444"),
+        "With the standard set, no call of a burst to a healthy server is refused",
         arguments: [200, 1_000])
     func burst(calls: Int) async throws {
         let server = try MockServer.forTest { _ in .text("beer").after(.milliseconds(20)) }
@@ -90,7 +90,7 @@ struct ResilienceRealTimeTests {
         #expect(failures.isEmpty, "\(failures.first.map { "\($0)" } ?? "")")
     }
 
-    @Test("Under three times its capacity, a server keeps its goodput with the standard set", .covers("R-24"))
+    @Test("Under three times its capacity, a server keeps its goodput with the standard set")
     func overload() async throws {
         var standard = 0.0
         // Other processes may keep the processors busy, so the best of up to three runs counts.

@@ -69,7 +69,7 @@ struct ServerLimitSimulationTests {
 
     @Test(
         "With three times the load, no request is refused after the first response, and 95 % of the quota are used",
-        .covers("R-31"), arguments: Load.allCases, Windows.allCases)
+        arguments: Load.allCases, Windows.allCases)
     func quota(load: Load, windows: Windows) async {
         let server = await run(load, windows, .up)
         #expect(server.refused == 0)
@@ -78,7 +78,7 @@ struct ServerLimitSimulationTests {
 
     @Test(
         "If the server rounds durations down, it refuses one request in all, and 95 % of the quota are used",
-        .covers("R-31"), arguments: Load.allCases, Windows.allCases)
+        arguments: Load.allCases, Windows.allCases)
     func roundedDown(load: Load, windows: Windows) async {
         let server = await run(load, windows, .down)
         #expect(server.refused <= 1)

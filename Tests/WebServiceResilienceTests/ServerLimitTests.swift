@@ -49,7 +49,7 @@ struct ServerLimitTests {
         task.timeline.events.filter { $0.kind == .wait }.map { "\($0.detail) \($0.duration ?? .zero)" }
     }
 
-    @Test("The examples of the draft are read", .covers("R-26"))
+    @Test("The examples of the draft are read")
     func examples() {
         #expect(limits(#""default";r=50;t=30"#) == ["default: 50 in 30"])
         #expect(limits(#""default";r=999;pk=:dHJpYWwxMjEzMjM=:"#) == [])
@@ -59,7 +59,7 @@ struct ServerLimitTests {
     }
 
     @Test(
-        "Malformed fields and members are ignored", .covers("R-29"),
+        "Malformed fields and members are ignored",
         arguments: [
             "", "100", "default;r=1;t=1", #""a";r=-1;t=1"#, #""a";r=1;t=-1"#, #""a";r=1.5;t=1"#, #""a";r=1"#,
             #""a";t=1"#,
@@ -72,14 +72,14 @@ struct ServerLimitTests {
     }
 
     @Test(
-        "A quota of bytes or of concurrent requests is ignored", .covers("R-29"),
+        "A quota of bytes or of concurrent requests is ignored",
         arguments: ["content-bytes", "concurrent-requests"])
     func units(unit: String) {
         let policy = #""a";q=9;qu="\#(unit)", "b";q=9;w=1, "c";q=9;qu="requests""#
         #expect(limits(#""a";r=1;t=1, "b";r=2;t=1, "c";r=3;t=1"#, policy: policy) == ["b: 2 in 1", "c: 3 in 1"])
     }
 
-    @Test("No more requests are sent than the server permits, until the time that it states", .covers("R-26"))
+    @Test("No more requests are sent than the server permits, until the time that it states")
     func window() async {
         let remaining = ["/0": 2, "/1": 1, "/2": 0]
         let mock = mock { ["RateLimit": "\"a\";r=\(remaining[$0] ?? 1);t=30"] }
@@ -94,8 +94,7 @@ struct ServerLimitTests {
     }
 
     @Test(
-        "A request that would wait for the server until its deadline fails at once, unless a response may end the wait",
-        .covers("H-450"))
+        "A request that would wait for the server until its deadline fails at once, unless a response may end the wait")
     func lateRequests() async throws {
         let mock = mock { $0 == "/x" ? [:] : ["RateLimit": "\"a\";r=\($0 == "/1" ? 1 : 0);t=30"] }
         func start(_ path: String, deadline: Double) async -> TypedTask<Data> {
@@ -120,7 +119,7 @@ struct ServerLimitTests {
         #expect(mock.receivedRequests.map(\.path) == ["/1", "/x", "/c"])
     }
 
-    @Test("Requests in flight when the field was computed count", .covers("R-26"))
+    @Test("Requests in flight when the field was computed count")
     func inFlight() async throws {
         let session = HandSession { _ in }
         let service = WebService.make(session, timekeeper: clock)
@@ -151,7 +150,7 @@ struct ServerLimitTests {
         #expect(session.exchanges.values.count == 5)
     }
 
-    @Test("After the end of a window, one request is sent before the others", .covers("R-27"))
+    @Test("After the end of a window, one request is sent before the others")
     func probe() async {
         let mock = mock { path in ["RateLimit": path == "/0" ? #""a";r=0;t=10"# : #""a";r=5;t=10"#] }
         #expect(await send(["0"], mock) == ["/0"])
@@ -164,7 +163,7 @@ struct ServerLimitTests {
     }
 
     @Test(
-        "After the end of a window, one request per second is sent until a response states the limit", .covers("R-27"))
+        "After the end of a window, one request per second is sent until a response states the limit")
     func slowProbe() async {
         let mock = MockService(clock: clock)
         mock.service.interceptors = [.serverRateLimit()]
@@ -179,7 +178,7 @@ struct ServerLimitTests {
         #expect(mock.receivedRequests.count == 4)
     }
 
-    @Test("A response without the field after the end of a window ends the limit; an error does not", .covers("R-27"))
+    @Test("A response without the field after the end of a window ends the limit; an error does not")
     func withoutField() async {
         let mock = mock { path in path == "/0" ? ["RateLimit": #""a";r=0;t=10"#] : [:] }
         _ = await send(["0"], mock)
@@ -194,7 +193,7 @@ struct ServerLimitTests {
         #expect(mock.receivedRequests.count == 6)
     }
 
-    @Test("A hostile duration holds requests back for 10 minutes at most", .covers("R-28"))
+    @Test("A hostile duration holds requests back for 10 minutes at most")
     func hostile() async {
         let limiter = RateLimiter.serverRateLimit()
         #expect(limiter.maximumPause == .seconds(600))
@@ -207,7 +206,7 @@ struct ServerLimitTests {
         #expect(limiter.waitingRequests == 1)
     }
 
-    @Test("With a reset beyond the maximum pause, the lowest number of remaining requests applies", .covers("R-28"))
+    @Test("With a reset beyond the maximum pause, the lowest number of remaining requests applies")
     func hostileOrder() {
         var limits = ServerLimits(maximumPause: .seconds(600))
         let policy = ServiceLimit.Policy(name: "a", partition: nil)
@@ -220,7 +219,7 @@ struct ServerLimitTests {
     }
 
     @Test(
-        "The maximum pause can be set", .covers("R-28"), arguments: [Duration.zero, .seconds(5), .seconds(Int64.max)])
+        "The maximum pause can be set", arguments: [Duration.zero, .seconds(5), .seconds(Int64.max)])
     func maximumPause(maximum: Duration) async {
         let mock = mock(.serverRateLimit(maximumPause: maximum)) { _ in ["RateLimit": #""a";r=0;t=20"#] }
         _ = await send(["0"], mock)
@@ -239,7 +238,7 @@ struct ServerLimitTests {
         }
     }
 
-    @Test("Of several policies and partitions, the strictest applies", .covers("R-26"))
+    @Test("Of several policies and partitions, the strictest applies")
     func policies() async {
         let field = #""minute";r=9;t=60, "second";r=3;t=5, "minute";r=1;t=7;pk=:YQ==:"#
         let mock = mock { path in path == "/0" ? ["RateLimit": field] : [:] }
@@ -277,7 +276,7 @@ struct ServerLimitTests {
         #expect(mock.receivedRequests.count == (follows ? 2 : 3))
     }
 
-    @Test("The timeline has each statement of the server and each wait, and explains them", .covers("R-30"))
+    @Test("The timeline has each statement of the server and each wait, and explains them")
     func timeline() async throws {
         let mock = mock { _ in ["RateLimit": #""a";r=0;t=30"#] }
         let first = mock.service.GET("0").data().resume()
@@ -293,8 +292,7 @@ struct ServerLimitTests {
     }
 
     @Test(
-        "A request that waits for the server can be cancelled, and one whose deadline is earlier fails first",
-        .covers("R-30", "H-450"))
+        "A request that waits for the server can be cancelled, and one whose deadline is earlier fails first")
     func cancellation() async throws {
         let limiter = RateLimiter.serverRateLimit()
         let mock = mock(limiter) { _ in ["RateLimit": #""a";r=0;t=30"#] }
@@ -313,7 +311,7 @@ struct ServerLimitTests {
         #expect(try await last.value == Data("x".utf8))
     }
 
-    @Test("Streams and typed requests follow the server", .covers("R-26"))
+    @Test("Streams and typed requests follow the server")
     func kinds() async throws {
         struct Typed: HTTPServiceRequest {
             typealias Output = String
@@ -352,7 +350,7 @@ struct ServerLimitTests {
         #expect(limits.delay(at: 0) == nil)
     }
 
-    @Test("At most 16 policies are stored, however many a server states", .covers("R-28"))
+    @Test("At most 16 policies are stored, however many a server states")
     func manyPolicies() {
         var limits = ServerLimits(maximumPause: .seconds(600))
         limits.send(at: 0)
@@ -364,7 +362,7 @@ struct ServerLimitTests {
         #expect(limits.policyCount == 16)
     }
 
-    @Test("Keys are forgotten when their windows have ended long ago", .covers("R-28"))
+    @Test("Keys are forgotten when their windows have ended long ago")
     func memory() async throws {
         let limiter = RateLimiter.serverRateLimit(maximumPause: .seconds(1))
         let mock = mock(limiter) { _ in ["RateLimit": #""a";r=0;t=1"#] }

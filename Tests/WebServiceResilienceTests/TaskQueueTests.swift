@@ -30,7 +30,7 @@ struct TaskQueueTests {
         (await task.result.error as? URLError)?.code == .cancelled
     }
 
-    @Test("At most the maximum is in flight, and tasks start in the order in which they were added", .covers("D-319"))
+    @Test("At most the maximum is in flight, and tasks start in the order in which they were added")
     func maximum() async throws {
         let queue = TaskQueue(maximumInFlight: 3)
         let tasks = (0..<6).map { queue.add(task("\($0)")) }
@@ -46,7 +46,7 @@ struct TaskQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("A value below 1 counts as 1, and an idle queue starts the next task at once", .covers("D-319"))
+    @Test("A value below 1 counts as 1, and an idle queue starts the next task at once")
     func minimum() async throws {
         let queue = TaskQueue(maximumInFlight: 0)
         for index in 0..<3 {
@@ -58,7 +58,7 @@ struct TaskQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("Tasks with a higher priority start first, also if it is that of the request", .covers("D-320"))
+    @Test("Tasks with a higher priority start first, also if it is that of the request")
     func priorities() async throws {
         let queue = TaskQueue(maximumInFlight: 1)
         let first = queue.add(task("first"))
@@ -78,7 +78,7 @@ struct TaskQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("The priority of a waiting task can be changed; it keeps its order in the new priority", .covers("D-320"))
+    @Test("The priority of a waiting task can be changed; it keeps its order in the new priority")
     func changes() async throws {
         let queue = TaskQueue(maximumInFlight: 1)
         let tasks = ["a", "b", "c", "d", "e"].map { queue.add(task($0)) }
@@ -95,7 +95,7 @@ struct TaskQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("A waiting task that is cancelled frees its place, and is not sent", .covers("D-321"))
+    @Test("A waiting task that is cancelled frees its place, and is not sent")
     func cancelWaiting() async throws {
         let queue = TaskQueue(maximumInFlight: 1)
         let tasks = ["a", "b", "c"].map { queue.add(task($0)) }
@@ -107,7 +107,7 @@ struct TaskQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("When a task in flight is cancelled or fails, the next one starts", .covers("D-321"))
+    @Test("When a task in flight is cancelled or fails, the next one starts")
     func cancelInFlight() async throws {
         let queue = TaskQueue(maximumInFlight: 1)
         let tasks = ["a", "b", "c"].map { queue.add(task($0)) }
@@ -121,7 +121,7 @@ struct TaskQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("cancelAll cancels all tasks, starts none, and accepts further ones", .covers("D-321"))
+    @Test("cancelAll cancels all tasks, starts none, and accepts further ones")
     func cancelAll() async throws {
         let queue = TaskQueue(maximumInFlight: 2)
         let tasks = (0..<50).map { queue.add(task("\($0)")) }
@@ -138,7 +138,7 @@ struct TaskQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("A queue that is deallocated cancels its tasks, and releases them", .covers("D-321"))
+    @Test("A queue that is deallocated cancels its tasks, and releases them")
     func deallocation() async throws {
         var queue: TaskQueue? = TaskQueue(maximumInFlight: 2)
         weak let freed = queue
@@ -159,7 +159,7 @@ struct TaskQueueTests {
         #expect(session.exchanges.values.count == 2)
     }
 
-    @Test("A task is not retained after its end, also while it is suspended", .covers("D-321"))
+    @Test("A task is not retained after its end, also while it is suspended")
     func release() async throws {
         let queue = TaskQueue(maximumInFlight: 1)
         var task: TypedTask<String>? = queue.add(self.task("a"))
@@ -174,7 +174,7 @@ struct TaskQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("A waiting task is not started by await, resume and setters, and can be changed", .covers("D-319"))
+    @Test("A waiting task is not started by await, resume and setters, and can be changed")
     func waiting() async throws {
         let queue = TaskQueue(maximumInFlight: 1)
         queue.add(task("a"))
@@ -194,7 +194,7 @@ struct TaskQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("A task that is suspended while it waits sends nothing in its turn until it is resumed", .covers("D-319"))
+    @Test("A task that is suspended while it waits sends nothing in its turn until it is resumed")
     func suspended() async throws {
         let queue = TaskQueue(maximumInFlight: 1)
         queue.add(task("a"))
@@ -211,7 +211,7 @@ struct TaskQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("A task that was resumed, or is in a queue, is not added", .covers("D-319"))
+    @Test("A task that was resumed, or is in a queue, is not added")
     func notAdded() async throws {
         let (queue, other) = (TaskQueue(maximumInFlight: 1), TaskQueue(maximumInFlight: 1))
         let running = task("a").resume()
@@ -231,7 +231,7 @@ struct TaskQueueTests {
         withExtendedLifetime((queue, other)) {}
     }
 
-    @Test("A completion can add a task and await it, in a queue of one", .covers("D-322"))
+    @Test("A completion can add a task and await it, in a queue of one")
     func fromCompletion() async throws {
         let queue = TaskQueue(maximumInFlight: 1)
         let done = Collected<String>()
@@ -248,7 +248,7 @@ struct TaskQueueTests {
         #expect(await done.wait() == ["01"])
     }
 
-    @Test("1,000 tasks that fail before they are sent end one after another", .covers("D-322"))
+    @Test("1,000 tasks that fail before they are sent end one after another")
     func failures() async throws {
         let queue = TaskQueue(maximumInFlight: 1)
         let tasks = (0..<1_000).map { _ in queue.add(service.GET("https://[").string()) }
@@ -266,7 +266,7 @@ struct TaskQueueTests {
     }
 
     @Test(
-        "1,000 tasks that threads add, reorder and cancel complete once each", .covers("D-322"),
+        "1,000 tasks that threads add, reorder and cancel complete once each",
         arguments: [false, true])
     func stress(cancels: Bool) async throws {
         let load = Load()
@@ -306,7 +306,7 @@ struct TaskQueueTests {
         #expect(session.exchanges.values.count <= 1_001)
     }
 
-    @Test("The deadline begins at the start, and that of a scope when the task is added", .covers("D-323"))
+    @Test("The deadline begins at the start, and that of a scope when the task is added")
     func deadlines() async throws {
         let queue = TaskQueue(maximumInFlight: 1)
         queue.add(task("a"))
@@ -332,7 +332,7 @@ struct TaskQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("Typed requests, passive tasks and uploads can be in one queue", .covers("D-323"))
+    @Test("Typed requests, passive tasks and uploads can be in one queue")
     func kinds() async throws {
         let queue = TaskQueue(maximumInFlight: 1)
         let passive = PassiveTask<Int>()

@@ -41,7 +41,7 @@ struct DamageTests {
     }
 
     @Test(
-        "No damaged database returns a wrong byte, and almost all can be written again", .covers("C-63"),
+        "No damaged database returns a wrong byte, and almost all can be written again",
         arguments: [0, 1])
     func mutations(half: Int) async throws {
         var random = SystemRandomNumberGenerator()
@@ -85,7 +85,7 @@ struct DamageTests {
     }
 
     @Test(
-        "A written entry is read even if an undetected damaged page would lead to an older value", .covers("C-63"))
+        "A written entry is read even if an undetected damaged page would lead to an older value")
     func olderValue() async throws {
         try await withScratchFolder(inMemory: true) { folder in
             var bytes = try await database(in: folder)
@@ -104,8 +104,7 @@ struct DamageTests {
     }
 
     @Test(
-        "A database that is truncated at any offset returns correct entries or none, and is writable again",
-        .covers("C-63"))
+        "A database that is truncated at any offset returns correct entries or none, and is writable again")
     func truncations() async throws {
         try await withScratchFolder(inMemory: true) { folder in
             let whole = try await database(in: folder)
@@ -127,7 +126,7 @@ struct DamageTests {
     }
 
     @Test(
-        "A header that this version of SQLite does not support is damage", .covers("C-63"),
+        "A header that this version of SQLite does not support is damage",
         arguments: [(18, 3), (18, 255), (19, 3), (47, 9), (0, 0), (16, 1)])
     func head(offset: Int, byte: UInt8) async throws {
         try await withScratchFolder { folder in
@@ -143,7 +142,7 @@ struct DamageTests {
         }
     }
 
-    @Test("A damaged row counts as missing and is deleted, and the others remain", .covers("C-63"))
+    @Test("A damaged row counts as missing and is deleted, and the others remain")
     func damagedRow() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -173,7 +172,7 @@ struct DamageTests {
         }
     }
 
-    @Test("A damaged row that was replaced in the meantime is not deleted", .covers("C-63"))
+    @Test("A damaged row that was replaced in the meantime is not deleted")
     func replacedRow() async throws {
         try await withScratchFolder { folder in
             let files = DatabaseFiles(database: folder.appendingPathComponent("a.db").path)
@@ -205,7 +204,6 @@ struct DamageTests {
 
     @Test(
         "A database is moved aside after two consecutive reports of damage, and not after a single one",
-        .covers("H-41", "C-63"),
         arguments: [
             Reports(codes: [SQLITE_CORRUPT], isMovedAside: false),
             Reports(codes: [SQLITE_IOERR, SQLITE_CORRUPT], isMovedAside: false),

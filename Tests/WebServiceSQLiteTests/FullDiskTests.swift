@@ -20,7 +20,6 @@ struct FullDiskTests {
 
     @Test(
         "A write to a full disk fails and leaves the old entry unchanged, and succeeds when there is space",
-        .covers("H-36", "H-41"),
         arguments: [0, 4096, 40_000])
     func fullDisk(free: Int) async throws {
         try await SmallDisk.with { folder in
@@ -47,7 +46,6 @@ struct FullDiskTests {
 
     @Test(
         "On disks of many sizes, file and SQLite entries are old or new, and storing resumes with space",
-        .covers("H-36"),
         arguments: ["file", "sqlite"])
     func sizes(kind: String) async throws {
         // 256 KB to 2 MB: three of the sizes in every run, all 64 with WEBSERVICE_SOAK.
@@ -83,7 +81,7 @@ struct FullDiskTests {
         #expect(full > 0)
     }
 
-    @Test("A database that cannot be created is an error, and is created when there is space", .covers("H-36"))
+    @Test("A database that cannot be created is an error, and is created when there is space")
     func nothingThere() async throws {
         try await SmallDisk.with { folder in
             try takeSpace(folder, leaving: 0)
@@ -97,7 +95,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "A write that cannot delete entries over the limit for lack of space fails and stores nothing", .covers("H-41"))
+        "A write that cannot delete entries over the limit for lack of space fails and stores nothing")
     func transaction() async throws {
         try await SmallDisk.with { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumCount: 20)

@@ -12,8 +12,7 @@ struct KillTests {
     private static let keys = 16
 
     @Test(
-        "A SQLite storage killed at any instant has every acknowledged entry, none torn, and an intact database",
-        .covers("C-62")
+        "A SQLite storage killed at any instant has every acknowledged entry, none torn, and an intact database"
     )
     func sqlite() async throws {
         try await withScratchFolder { folder in
@@ -30,8 +29,7 @@ struct KillTests {
     }
 
     @Test(
-        "A file storage killed at any instant has every acknowledged entry, none torn, and no old leftovers",
-        .covers("C-62", "M-20")
+        "A file storage killed at any instant has every acknowledged entry, none torn, and no old leftovers"
     )
     func files() async throws {
         try await withScratchFolder { folder in
@@ -52,7 +50,7 @@ struct KillTests {
 
     @Test(
         "With the durability power, a storage has every acknowledged entry after power failures, and none torn",
-        .covers("O-42"), .enabled(if: VolatileDisk.works, "requires a C compiler, and no sanitizer"),
+        .enabled(if: VolatileDisk.works, "requires a C compiler, and no sanitizer"),
         arguments: ["file-power", "sqlite-power"])
     func power(_ kind: String) async throws {
         let disk = try VolatileDisk()
@@ -85,7 +83,7 @@ struct KillTests {
 
     @Test(
         "With the durability power, the folder of a storage is synchronized, even if a killed process has created it",
-        .covers("O-42"), .enabled(if: VolatileDisk.works, "requires a C compiler, and no sanitizer"),
+        .enabled(if: VolatileDisk.works, "requires a C compiler, and no sanitizer"),
         arguments: ["file-power", "sqlite-power"])
     func createdFolder(_ kind: String) async throws {
         let disk = try VolatileDisk()

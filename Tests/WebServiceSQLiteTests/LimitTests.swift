@@ -16,7 +16,7 @@ struct LimitTests {
     }
 
     @Test(
-        "Writing ten times the limit leaves the newest entries, in a file that does not grow", .covers("H-42"),
+        "Writing ten times the limit leaves the newest entries, in a file that does not grow",
         arguments: [true, false])
     func tenTimes(byBytes: Bool) async throws {
         try await withScratchFolder { folder in
@@ -47,7 +47,7 @@ struct LimitTests {
         }
     }
 
-    @Test("Short entries after long ones stay within the limit, and reaching it frees a tenth", .covers("H-42"))
+    @Test("Short entries after long ones stay within the limit, and reaching it frees a tenth")
     func shortAfterLong() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -74,8 +74,7 @@ struct LimitTests {
     }
 
     @Test(
-        "The entry written longest ago is deleted first, regardless of reads, and a new write renews it",
-        .covers("H-42"))
+        "The entry written longest ago is deleted first, regardless of reads, and a new write renews it")
     func order() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumCount: 3)

@@ -6,7 +6,7 @@ import WebServiceSQLite
 
 /// The list of a database.
 @Suite(.permit) struct ListTests {
-    @Test("The pages of a list contain each entry once, with its date and size", .covers("M-368"))
+    @Test("The pages of a list contain each entry once, with its date and size")
     func pages() async throws {
         let temporary = TemporaryFolder()
         let storage = try SQLiteStorage(file: temporary.url.appendingPathComponent("responses.db"))

@@ -10,8 +10,7 @@ struct ProcessTests {
     private static let count = isSoak ? 10_000 : 1_000
 
     @Test(
-        "Four processes write separate and shared entries in one folder, and none fails, is lost or is torn",
-        .covers("H-39")
+        "Four processes write separate and shared entries in one folder, and none fails, is lost or is torn"
     )
     func files() async throws {
         try await withScratchFolder { folder in

@@ -34,7 +34,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("The entries of one classification are removed", .covers("C-284"))
+    @Test("The entries of one classification are removed")
     func classification() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
@@ -70,7 +70,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("Any identifier is a key, and none is part of a path", .covers("C-60"))
+    @Test("Any identifier is a key, and none is part of a path")
     func identifiers() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("deep/a.db"))
@@ -95,7 +95,7 @@ struct SQLiteStorageTests {
     }
 
     @Test(
-        "Every naughty string is valid as an identifier, a classification, an account and data", .covers("C-64"),
+        "Every naughty string is valid as an identifier, a classification, an account and data",
         .enabled(if: corpora != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"))
     func naughtyStrings() async throws {
         let file = try #require(Self.corpora).appendingPathComponent("blns/blns.json")
@@ -112,7 +112,7 @@ struct SQLiteStorageTests {
     }
 
     @Test(
-        "A string that looks like SQL is only data", .covers("C-64"),
+        "A string that looks like SQL is only data",
         arguments: ["'; DROP TABLE entries; --", "\"; DELETE FROM entries; --", "%", "_", "*", "x' OR 1=1 --"])
     func injection(text: String) async throws {
         try await withScratchFolder { folder in
@@ -127,7 +127,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("Keys are compared byte for byte", .covers("M-17"))
+    @Test("Keys are compared byte for byte")
     func keys() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
@@ -142,8 +142,7 @@ struct SQLiteStorageTests {
     }
 
     @Test(
-        "An empty entry is stored, and an entry over the limits is refused and leaves the old one unchanged",
-        .covers("M-18"))
+        "An empty entry is stored, and an entry over the limits is refused and leaves the old one unchanged")
     func sizes() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumBytes: 2_000_000)
@@ -162,7 +161,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("An entry that is too large for SQLite is refused", .covers("M-18"))
+    @Test("An entry that is too large for SQLite is refused")
     func largerThanSQLiteTakes() async throws {
         try await withScratchFolder { folder in
             let files = DatabaseFiles(database: folder.appendingPathComponent("a.db").path)
@@ -256,7 +255,7 @@ struct SQLiteStorageTests {
     }
 
     @Test(
-        "Every write waits for the disk only with the durability that survives a power failure", .covers("M-21"),
+        "Every write waits for the disk only with the durability that survives a power failure",
         arguments: [(StorageEntry.Durability.process, Int64(1)), (.power, 2)] as [(StorageEntry.Durability, Int64)])
     func durability(durability: StorageEntry.Durability, level: Int64) async throws {
         try await withScratchFolder { folder in

@@ -92,7 +92,6 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
 struct SabotageTests {
     @Test(
         "A change to open files is detected: no wrong byte is read, and the next entry is stored",
-        .covers("H-40", "H-38"),
         arguments: Sabotage.allCases)
     func whileOpen(_ sabotage: Sabotage) async throws {
         for readsFirst in [false, true] {
@@ -123,7 +122,7 @@ struct SabotageTests {
     }
 
     @Test(
-        "A change to closed files is detected at the first use", .covers("H-40"),
+        "A change to closed files is detected at the first use",
         arguments: Sabotage.allCases)
     func whileClosed(_ sabotage: Sabotage) async throws {
         try await withScratchFolder { folder in
@@ -145,7 +144,7 @@ struct SabotageTests {
         }
     }
 
-    @Test("If only the log is deleted, its entries are recovered from the open files", .covers("H-40"))
+    @Test("If only the log is deleted, its entries are recovered from the open files")
     func savedLog() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("storage/a.db")
@@ -157,7 +156,7 @@ struct SabotageTests {
         }
     }
 
-    @Test("A read checks the files every 100 ms and a write each time, and a written entry is read", .covers("H-40"))
+    @Test("A read checks the files every 100 ms and a write each time, and a written entry is read")
     func looks() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("storage/a.db")
@@ -177,7 +176,7 @@ struct SabotageTests {
         }
     }
 
-    @Test("Storages that find the same damaged file move it aside once and share the new one", .covers("H-40"))
+    @Test("Storages that find the same damaged file move it aside once and share the new one")
     func twoFindDamage() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")

@@ -8,7 +8,7 @@ import WebServiceCore
 
 @Suite("SQLiteStorage: real time", .permit)
 struct SharingRealTimeTests {
-    @Test("Concurrent writes wait for a busy database together, and not one after another", .covers("H-39"))
+    @Test("Concurrent writes wait for a busy database together, and not one after another")
     func patienceOfMany() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")

@@ -8,7 +8,7 @@ import WebServiceCore
 
 @Suite("SQLiteStorage: concurrent use", .permit(minutes: 15))
 struct SharingTests {
-    @Test("Four processes write 10,000 entries each to one file, and no write fails or is lost", .covers("H-39"))
+    @Test("Four processes write 10,000 entries each to one file, and no write fails or is lost")
     func processes() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -38,7 +38,7 @@ struct SharingTests {
         }
     }
 
-    @Test("A write blocks no thread of a task while another program writes, and reads continue", .covers("H-39"))
+    @Test("A write blocks no thread of a task while another program writes, and reads continue")
     func waits() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -59,7 +59,7 @@ struct SharingTests {
     }
 
     @Test(
-        "A database that is busy for too long is an error with that cause, and the next write succeeds", .covers("H-39")
+        "A database that is busy for too long is an error with that cause, and the next write succeeds"
     )
     func patience() async throws {
         try await withScratchFolder { folder in

@@ -73,7 +73,6 @@ struct SystemCallTests {
 
     @Test(
         "After any failed system call, the value is old or new, errors are reported, and the storage works",
-        .covers("H-37", "H-41"),
         arguments: ["file", "file-power", "sqlite", "sqlite-power"])
     func everyCall(kind: String) async throws {
         let isFile = kind.hasPrefix("file")
@@ -113,7 +112,6 @@ struct SystemCallTests {
 
     @Test(
         "A read of the database that fails is not damage, whichever read it is, alone and together with a write",
-        .covers("H-37", "H-41"),
         arguments: ["sqlite", "sqlite-power"])
     func everyRead(kind: String) async throws {
         try await withScratchFolder(inMemory: true) { scratch in
@@ -207,8 +205,7 @@ struct SystemCallTests {
     }
 
     @Test(
-        "The durability `power` flushes each entry to disk before it counts as stored, and `process` does not",
-        .covers("M-21")
+        "The durability `power` flushes each entry to disk before it counts as stored, and `process` does not"
     )
     func fsync() async throws {
         try await withScratchFolder { scratch in

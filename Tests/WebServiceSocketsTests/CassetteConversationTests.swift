@@ -11,7 +11,7 @@ struct CassetteConversationTests {
     private let tape = Tape()
 
     @Test(
-        "A conversation is recorded and replayed without a network", .covers("W-20"),
+        "A conversation is recorded and replayed without a network",
         arguments: SocketTransport.allCases)
     func conversation(_ transport: SocketTransport) async throws {
         let data = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
@@ -41,7 +41,7 @@ struct CassetteConversationTests {
         #expect(replayed.3 == recorded.3)
     }
 
-    @Test("The file contains the messages in order, without pings, and the handshake as a request", .covers("W-20"))
+    @Test("The file contains the messages in order, without pings, and the handshake as a request")
     func format() async throws {
         let stub = MockResponse.webSocket { socket in
             _ = try await socket.next()
@@ -103,7 +103,7 @@ struct CassetteConversationTests {
     }
 
     @Test(
-        "A recorded message arrives after the sent ones that preceded it", .covers("W-23"),
+        "A recorded message arrives after the sent ones that preceded it",
         arguments: SocketTransport.allCases)
     func order(_ transport: SocketTransport) async throws {
         let stub = MockResponse.webSocket { socket in
@@ -133,7 +133,7 @@ struct CassetteConversationTests {
     // MARK: Ends
 
     @Test(
-        "The code and the reason of the server are replayed", .covers("W-24"),
+        "The code and the reason of the server are replayed",
         arguments: SocketTransport.allCases)
     func closedByServer(_ transport: SocketTransport) async throws {
         let stub = MockResponse.webSocket { socket in
@@ -152,7 +152,7 @@ struct CassetteConversationTests {
         #expect(try tape.text().contains(#""close" : 1008"#))
     }
 
-    @Test("The response of the server to a Close frame has the recorded code and reason", .covers("W-24"))
+    @Test("The response of the server to a Close frame has the recorded code and reason")
     func responseToClose() async throws {
         try await tape.record(.memory, .echo) { try await $0.webSocket("/chat").close() }
         let (before, after) = (#""from" : "server""#, #""from" : "server", "text" : "bye""#)
@@ -165,7 +165,7 @@ struct CassetteConversationTests {
         #expect(socket.closure == WebSocketClosure(.init(rawValue: 4001), reason: "bye"))
     }
 
-    @Test("A Close frame without a code is replayed without a code", .covers("W-24"))
+    @Test("A Close frame without a code is replayed without a code")
     func closeWithoutCode() async throws {
         let stub = MockResponse.webSocket { socket in
             try await socket.send(raw: Data([0x88, 0x00]))
@@ -182,7 +182,7 @@ struct CassetteConversationTests {
     }
 
     @Test(
-        "The loss of a connection is replayed after its messages", .covers("W-24"), arguments: SocketTransport.allCases)
+        "The loss of a connection is replayed after its messages", arguments: SocketTransport.allCases)
     func lost(_ transport: SocketTransport) async throws {
         let stub = MockResponse.webSocket { socket in
             try await socket.send("last")
@@ -205,7 +205,7 @@ struct CassetteConversationTests {
         #expect(replayed.1 == recorded.1)
     }
 
-    @Test("A test may leave a conversation early, with each way to end it", .covers("W-24"), arguments: [true, false])
+    @Test("A test may leave a conversation early, with each way to end it", arguments: [true, false])
     func leftEarly(closes: Bool) async throws {
         let stub = MockResponse.webSocket { socket in
             for number in 1...3 {
@@ -229,7 +229,7 @@ struct CassetteConversationTests {
         try cassette.finish()
     }
 
-    @Test("A recording that is written while a connection is open contains its messages so far", .covers("W-24"))
+    @Test("A recording that is written while a connection is open contains its messages so far")
     func openConnection() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/chat", .echo)

@@ -10,7 +10,7 @@ import WebServiceSockets
 struct CassetteHandshakeTests {
     private let tape = Tape()
 
-    @Test("Several sockets are recorded and replayed at once", .covers("W-27"), arguments: SocketTransport.allCases)
+    @Test("Several sockets are recorded and replayed at once", arguments: SocketTransport.allCases)
     func several(_ transport: SocketTransport) async throws {
         let (recorded, replayed) = try await tape.run(transport, .echo) { service in
             try await withThrowingTaskGroup(of: (Int, [WebSocketMessage]).self) { group in
@@ -35,7 +35,7 @@ struct CassetteHandshakeTests {
         #expect(replayed == recorded)
     }
 
-    @Test("Two sockets with one URL are replayed in the order of their handshakes", .covers("W-27"))
+    @Test("Two sockets with one URL are replayed in the order of their handshakes")
     func sameURL() async throws {
         let count = Mutex(0)
         let stub = MockResponse.webSocket { socket in
@@ -55,7 +55,7 @@ struct CassetteHandshakeTests {
         #expect(replayed == recorded)
     }
 
-    @Test("A recording offers no compression", .covers("W-27"), arguments: SocketTransport.allCases)
+    @Test("A recording offers no compression", arguments: SocketTransport.allCases)
     func compression(_ transport: SocketTransport) async throws {
         let stub = MockResponse.webSocket { socket in
             try await socket.send(socket.request.headers["Sec-WebSocket-Extensions"] ?? "none")
@@ -71,7 +71,7 @@ struct CassetteHandshakeTests {
         #expect(replayed == recorded)
     }
 
-    @Test("A refused handshake is replayed with its body", .covers("W-27"), arguments: SocketTransport.allCases)
+    @Test("A refused handshake is replayed with its body", arguments: SocketTransport.allCases)
     func refused(_ transport: SocketTransport) async throws {
         let stub = MockResponse(
             statusCode: 403, headers: ["X-Reason": "7", "Content-Type": "text/plain"], data: Data("not you".utf8))
@@ -86,7 +86,7 @@ struct CassetteHandshakeTests {
     }
 
     @Test(
-        "A response that breaks off or does not correspond to the request is replayed", .covers("W-27"),
+        "A response that breaks off or does not correspond to the request is replayed",
         arguments: [true, false])
     func invalidResponse(breaksOff: Bool) async throws {
         var stub = MockResponse(
@@ -108,7 +108,7 @@ struct CassetteHandshakeTests {
         #expect(try tape.text().contains(#""error" : -1005"#) == breaksOff)
     }
 
-    @Test("If the body of a refusal breaks off, it also breaks off in a replay", .covers("W-27"))
+    @Test("If the body of a refusal breaks off, it also breaks off in a replay")
     func interruptedRefusal() async throws {
         var stub = MockResponse(
             statusCode: 403, headers: ["Content-Type": "text/plain"], data: Data(repeating: 0x61, count: 1_000))
@@ -129,7 +129,7 @@ struct CassetteHandshakeTests {
         #expect(try copy.text().contains(#""error" : -1005"#))
     }
 
-    @Test("A replay selects the recorded subprotocol, which has to be offered", .covers("W-27"))
+    @Test("A replay selects the recorded subprotocol, which has to be offered")
     func otherSubprotocol() async throws {
         try await tape.record(.memory, .webSocket(subprotocols: ["v1"]) { _ in }) { service in
             try await service.webSocket("/chat", subprotocols: ["v1"]).close()
@@ -141,7 +141,7 @@ struct CassetteHandshakeTests {
         #expect(code(error) == .webSocketHandshake)
     }
 
-    @Test("A redirect, a retry and cookies of a handshake are replayed", .covers("W-27"))
+    @Test("A redirect, a retry and cookies of a handshake are replayed")
     func redirected() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/old", .status(307).header(.location, "/chat").header(.setCookie, "seat=7"))
@@ -162,7 +162,7 @@ struct CassetteHandshakeTests {
         #expect(stubs.receivedRequests.count == 4)
     }
 
-    @Test("A connection that cannot be opened fails again", .covers("W-27"))
+    @Test("A connection that cannot be opened fails again")
     func failedConnection() async throws {
         let (recorded, replayed) = try await tape.run(.memory, .error(URLError(.cannotConnectToHost))) { service in
             urlCode(await failure { _ = try await service.webSocket("/chat") })
@@ -171,7 +171,7 @@ struct CassetteHandshakeTests {
         #expect(replayed == recorded)
     }
 
-    @Test("Missing conversations are recorded, and the others are replayed", .covers("W-27"))
+    @Test("Missing conversations are recorded, and the others are replayed")
     func recordMissing() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.any, .echo)
@@ -190,7 +190,7 @@ struct CassetteHandshakeTests {
         #expect(stubs.receivedRequests.map(\.path) == ["/a", "/b"])
     }
 
-    @Test("A mismatch prevents that missing conversations are added", .covers("W-22"))
+    @Test("A mismatch prevents that missing conversations are added")
     func mismatchWhileRecording() async throws {
         let (_, service) = try await tape.record(.memory, .echo) { service in
             let socket = try await service.webSocket("/a")
@@ -212,7 +212,7 @@ struct CassetteHandshakeTests {
         #expect(try tape.text() == text)
     }
 
-    @Test("A recorded session that cannot open connections is an error of its own", .covers("W-27"))
+    @Test("A recorded session that cannot open connections is an error of its own")
     func unsupported() async throws {
         for mode in [CassetteSession.Mode.record, .passthrough] {
             let cassette = try CassetteSession(file: tape.file, mode: mode, session: FoundationSession.shared)
@@ -224,7 +224,7 @@ struct CassetteHandshakeTests {
         }
     }
 
-    @Test("A replay follows the test clock of its service, and responds to pings", .covers("W-27"))
+    @Test("A replay follows the test clock of its service, and responds to pings")
     func clock() async throws {
         try await tape.record(.memory, .echo) { service in
             let socket = try await service.webSocket("/chat")

@@ -43,7 +43,7 @@ struct CassetteMessageTests {
 
     // MARK: Comparison
 
-    @Test("A sent message that differs fails the socket and names both messages and the file", .covers("W-22"))
+    @Test("A sent message that differs fails the socket and names both messages and the file")
     func mismatch() async throws {
         try await record(.text(#"{"channel":"gold","op":"subscribe","token":"canary-token"}"#))
         let (error, end) = try await replay(.text(#"{"channel":"silver","op":"subscribe","token":"canary-other"}"#))
@@ -57,14 +57,14 @@ struct CassetteMessageTests {
         #expect(end?.code == .cassetteMismatch)
     }
 
-    @Test("The error of a long message is bounded", .covers("W-22"))
+    @Test("The error of a long message is bounded")
     func longMismatch() async throws {
         try await record(.text(String(repeating: "ale ", count: 50_000)))
         let (error, _) = try await replay(.text(String(repeating: "beer ", count: 50_000)))
         #expect(try #require(error).message.utf8.count < 500)
     }
 
-    @Test("JSON is compared as values and without secrets", .covers("W-22"))
+    @Test("JSON is compared as values and without secrets")
     func equalJSON() async throws {
         try await record(.text(#"{"id": 1, "token": "canary-token", "tags": []}"#))
         let (error, end) = try await replay(.text(#"{"tags":[],"token":"canary-other","id":1}"#))
@@ -73,7 +73,7 @@ struct CassetteMessageTests {
     }
 
     @Test(
-        "Other text, other bytes and the other kind of message are differences", .covers("W-22"),
+        "Other text, other bytes and the other kind of message are differences",
         arguments: [
             (WebSocketMessage.text("ale"), WebSocketMessage.text("ale ")),
             (.data(Data([0, 1])), .data(Data([0, 2]))),
@@ -85,7 +85,7 @@ struct CassetteMessageTests {
         #expect(try await replay(sent).socket?.code == .cassetteMismatch)
     }
 
-    @Test("A message after the end of the recording is a difference", .covers("W-22"))
+    @Test("A message after the end of the recording is a difference")
     func furtherMessage() async throws {
         try await record(.text("ale"))
         let (error, end) = try await replay(.text("ale"), .text("beer"))
@@ -94,7 +94,7 @@ struct CassetteMessageTests {
         #expect(end?.code == .cassetteMismatch)
     }
 
-    @Test("Without the criterion `body`, messages are not compared", .covers("W-22"))
+    @Test("Without the criterion `body`, messages are not compared")
     func withoutBody() async throws {
         try await record(.text("ale"))
         let cassette = try CassetteSession(file: tape.file, mode: .replay, matching: [.method, .path])
@@ -105,7 +105,7 @@ struct CassetteMessageTests {
         try cassette.finish()
     }
 
-    @Test("A handshake matches no request of HTTP, and a new one fails", .covers("W-22"))
+    @Test("A handshake matches no request of HTTP, and a new one fails")
     func handshake() async throws {
         try await record(.text("ale"))
         let cassette = try CassetteSession(file: tape.file, mode: .replay, matching: [.path])
@@ -119,7 +119,7 @@ struct CassetteMessageTests {
 
     // MARK: Secrets
 
-    @Test("No secret of a handshake or a message is in the file", .covers("W-21"), arguments: SocketTransport.allCases)
+    @Test("No secret of a handshake or a message is in the file", arguments: SocketTransport.allCases)
     func secrets(_ transport: SocketTransport) async throws {
         let stub = MockResponse.webSocket { socket in
             _ = try await socket.next()
@@ -148,7 +148,7 @@ struct CassetteMessageTests {
     }
 
     @Test(
-        "A secret that remains in a message, and bytes that cannot be searched, write no file", .covers("W-21"),
+        "A secret that remains in a message, and bytes that cannot be searched, write no file",
         arguments: [
             WebSocketMessage.text("note glpat-canary-canary-canary"), .data(Data([0, 255])),
             .data(Data("glpat-canary-canary-canary".utf8)),
@@ -166,7 +166,7 @@ struct CassetteMessageTests {
         #expect(!FileManager.default.fileExists(atPath: tape.file.path))
     }
 
-    @Test("A closure sees, changes and removes messages before they are recorded", .covers("W-21"))
+    @Test("A closure sees, changes and removes messages before they are recorded")
     func change() async throws {
         let stub = MockResponse.webSocket { socket in
             try await socket.send("noise")
@@ -210,7 +210,7 @@ struct CassetteMessageTests {
 
     // MARK: Files
 
-    @Test("A damaged conversation is a typed error that names the file", .covers("W-25"))
+    @Test("A damaged conversation is a typed error that names the file")
     func damage() async throws {
         try await record(.text("ale"))
         let whole = try tape.text()
@@ -232,7 +232,7 @@ struct CassetteMessageTests {
         }
     }
 
-    @Test("A newer file is refused, and a file without conversations has the version before", .covers("W-25"))
+    @Test("A newer file is refused, and a file without conversations has the version before")
     func versions() async throws {
         try await record(.text("ale"))
         try tape.write(tape.text().replacingOccurrences(of: #""version" : 3"#, with: #""version" : 4"#))
@@ -243,7 +243,7 @@ struct CassetteMessageTests {
         _ = try CassetteSession(file: tape.file, mode: .replay)
     }
 
-    @Test("A conversation over a limit is not written", .covers("W-26"), arguments: [true, false])
+    @Test("A conversation over a limit is not written", arguments: [true, false])
     func limits(hasManyMessages: Bool) async throws {
         let (count, size) = hasManyMessages ? (10_001, 0) : (17, 1 << 20)
         let stub = MockResponse.webSocket { socket in

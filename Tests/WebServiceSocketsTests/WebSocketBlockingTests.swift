@@ -38,7 +38,7 @@ struct WebSocketBlockingTests {
         #expect(await released.wait() == [true])
     }
 
-    @Test("An observer that blocks at a received message stops no other request", .covers("W-14"))
+    @Test("An observer that blocks at a received message stops no other request")
     func observer() async throws {
         let blocked = Collected<Void>()
         let observer = EventRecorder { [release, released] event in
@@ -53,7 +53,7 @@ struct WebSocketBlockingTests {
         #expect(try await socket.messages.first { _ in true } == .text("hello"))
     }
 
-    @Test("A reader that blocks after a message stops no other request", .covers("W-14"))
+    @Test("A reader that blocks after a message stops no other request")
     func reader() async throws {
         let blocked = Collected<WebSocketMessage>()
         let socket = try await service().webSocket("/echo")

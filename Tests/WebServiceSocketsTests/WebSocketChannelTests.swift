@@ -27,7 +27,7 @@ struct WebSocketChannelTests {
 
     // MARK: Close frames
 
-    @Test("The Close frame of a violation leaves before the connection is closed", .covers("W-29"))
+    @Test("The Close frame of a violation leaves before the connection is closed")
     func closeAfterViolation() async throws {
         let connection = HandConnection([Self.violation], holdsSending: true)
         let channel = channel(over: connection)
@@ -48,7 +48,7 @@ struct WebSocketChannelTests {
     }
 
     @Test(
-        "A Close frame is sent completely although the peer has ended its bytes", .covers("W-29"),
+        "A Close frame is sent completely although the peer has ended its bytes",
         arguments: [(violation, WebSocketClosure.Code.protocolError), (close, .normalClosure)])
     func closeAfterEnd(bytes: [UInt8], code: WebSocketClosure.Code) async throws {
         let connection = HandConnection([bytes], holdsSending: true)
@@ -65,7 +65,7 @@ struct WebSocketChannelTests {
 
     @Test(
         "A peer that does not read or does not end the connection delays its end by the timeout only",
-        .covers("W-29"), arguments: [true, false])
+        arguments: [true, false])
     func closeTimeout(holdsSending: Bool) async throws {
         let connection = HandConnection([Self.violation], holdsSending: holdsSending)
         let channel = channel(over: connection) { $0.closeTimeout = .seconds(3) }
@@ -79,7 +79,7 @@ struct WebSocketChannelTests {
     // MARK: Floods
 
     @Test(
-        "Messages of few bytes fill the buffer", .covers("W-30"),
+        "Messages of few bytes fill the buffer",
         arguments: [[0x81, 0x00], [0x82, 0x00], [0xC1, 0x01, 0x00], [0x81, 0x01, 0x61]] as [[UInt8]])
     func fewBytes(frame: [UInt8]) async throws {
         let piece = Array(repeatElement(frame, count: 4_096).joined())
@@ -94,7 +94,7 @@ struct WebSocketChannelTests {
     }
 
     @Test(
-        "A peer that sends without end does not hold the thread that starts", .covers("W-30"),
+        "A peer that sends without end does not hold the thread that starts",
         arguments: [0x89, 0x8A] as [UInt8])
     func endlessPings(opcode: UInt8) async throws {
         let piece = Array(repeatElement([opcode, 0x00], count: 2_048).joined())
@@ -106,7 +106,7 @@ struct WebSocketChannelTests {
 
     // MARK: Pings
 
-    @Test("Pings are sent while messages wait, until the buffer is full", .covers("W-31"))
+    @Test("Pings are sent while messages wait, until the buffer is full")
     func pingsWithMessages() async throws {
         let connection = HandConnection([[0x81, 0x01, 0x61]])
         let channel = channel(over: connection) { $0.pingInterval = .seconds(30) }
@@ -120,7 +120,7 @@ struct WebSocketChannelTests {
         #expect(urlCode(await failure { _ = try await channel.next() }) == .timedOut)
     }
 
-    @Test("No ping is sent while the buffer is full, and the connection stays open", .covers("W-31"))
+    @Test("No ping is sent while the buffer is full, and the connection stays open")
     func noPings() async throws {
         let connection = HandConnection([[0x81, 0x01, 0x61], [0x81, 0x01, 0x62]])
         let channel = channel(over: connection) { ($0.pingInterval, $0.bufferSize) = (.seconds(30), 1) }

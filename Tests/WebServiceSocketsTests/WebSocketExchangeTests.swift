@@ -23,7 +23,7 @@ struct WebSocketExchangeTests {
         }
     }
 
-    @Test("Interceptors, cookies and observers see the handshake", .covers("W-01"), arguments: SocketTransport.allCases)
+    @Test("Interceptors, cookies and observers see the handshake", arguments: SocketTransport.allCases)
     func stages(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         service.cookieJar = CookieJar()
@@ -53,7 +53,7 @@ struct WebSocketExchangeTests {
     }
 
     #if WEBSERVICE_CURL
-    @Test("The fields that a session adds can be switched off", .covers("W-01"), arguments: [true, false])
+    @Test("The fields that a session adds can be switched off", arguments: [true, false])
     func defaultFields(isOn: Bool) async throws {
         let server = try MockServer.forTest()
         server.on(.GET, "/chat", .echo)
@@ -68,7 +68,7 @@ struct WebSocketExchangeTests {
     }
     #endif
 
-    @Test("A handshake is retried and redirected", .covers("W-01"), arguments: SocketTransport.allCases)
+    @Test("A handshake is retried and redirected", arguments: SocketTransport.allCases)
     func retried(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         service.interceptors = [RetryPolicy(baseDelay: .milliseconds(1))]
@@ -82,7 +82,7 @@ struct WebSocketExchangeTests {
         #expect(socket.response.redirects.count == 1)
     }
 
-    @Test("A session without byte connections is an error that names CurlSession", .covers("W-02"))
+    @Test("A session without byte connections is an error that names CurlSession")
     func unsupported() async throws {
         #if canImport(Darwin)
         let session: any Session = URLSession.shared
@@ -95,7 +95,7 @@ struct WebSocketExchangeTests {
         #expect((error as? WebServiceError)?.message.contains("CurlSession") == true)
     }
 
-    @Test("Messages of concurrent calls arrive whole", .covers("W-03"), arguments: SocketTransport.allCases)
+    @Test("Messages of concurrent calls arrive whole", arguments: SocketTransport.allCases)
     func concurrentSends(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         stubs.on(.GET, "/echo", .echo)
@@ -133,7 +133,7 @@ struct WebSocketExchangeTests {
         #expect(isOrdered)
     }
 
-    @Test("A client that does not read holds the server back", .covers("W-04"))
+    @Test("A client that does not read holds the server back")
     func backPressure() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         let sent = Collected<Void>()
@@ -158,7 +158,7 @@ struct WebSocketExchangeTests {
 
     // MARK: The clock of the service
 
-    @Test("A peer that responds to pings stays connected; one that does not has failed", .covers("W-07"))
+    @Test("A peer that responds to pings stays connected; one that does not has failed")
     func pings() async throws {
         let clock = TestClock()
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)
@@ -182,7 +182,7 @@ struct WebSocketExchangeTests {
         case request, service, scope
     }
 
-    @Test("A deadline ends with the handshake", .covers("W-28"), arguments: Deadline.allCases)
+    @Test("A deadline ends with the handshake", arguments: Deadline.allCases)
     func deadline(_ deadline: Deadline) async throws {
         let clock = TestClock()
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)
@@ -205,7 +205,7 @@ struct WebSocketExchangeTests {
         #expect(code(await late.value) == .deadline)
     }
 
-    @Test("The connections of a sequence outlive the deadline of their handshakes", .covers("W-28"))
+    @Test("The connections of a sequence outlive the deadline of their handshakes")
     func deadlineOfMessages() async throws {
         let clock = TestClock()
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)
@@ -259,7 +259,7 @@ struct WebSocketExchangeTests {
     }
 
     @Test(
-        "A handshake that exceeds its timeout names what it waited for", .covers("W-35"), arguments: [false, true])
+        "A handshake that exceeds its timeout names what it waited for", arguments: [false, true])
     func timeout(hasWaited: Bool) async throws {
         let clock = TestClock()
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)

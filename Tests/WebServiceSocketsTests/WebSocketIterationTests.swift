@@ -13,7 +13,7 @@ struct WebSocketIterationTests {
         try await socket.close(.policyViolation)
     }
 
-    @Test("Two readers at the same time are an error", .covers("W-03"))
+    @Test("Two readers at the same time are an error")
     func twoReaders() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/echo", .echo)
@@ -39,21 +39,21 @@ struct WebSocketIterationTests {
         #expect(code(await failure { _ = try await second.next() }) == .streamConsumed)
     }
 
-    @Test("Two iterations do not share the messages of a connection", .covers("W-33"))
+    @Test("Two iterations do not share the messages of a connection")
     func twoIterators() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/numbers", Self.numbers)
         try await expectOneIteration(try await service.webSocket("/numbers").messages)
     }
 
-    @Test("Two iterations do not share the messages of successive connections", .covers("W-33"))
+    @Test("Two iterations do not share the messages of successive connections")
     func twoIteratorsReconnecting() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/numbers", Self.numbers)
         try await expectOneIteration(service.webSocketMessages("/numbers"))
     }
 
-    @Test("An iteration over values and one over messages do not share them", .covers("W-33"))
+    @Test("An iteration over values and one over messages do not share them")
     func values() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/numbers", Self.numbers)
@@ -66,7 +66,7 @@ struct WebSocketIterationTests {
         #expect(try await values.next() == 3)
     }
 
-    @Test("Each iteration after a failure throws it again", .covers("W-33"))
+    @Test("Each iteration after a failure throws it again")
     func failureAgain() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/numbers", Self.numbers)
@@ -76,7 +76,7 @@ struct WebSocketIterationTests {
         }
     }
 
-    @Test("Each iteration after the failure of the last connection throws it again", .covers("W-33"))
+    @Test("Each iteration after the failure of the last connection throws it again")
     func failureAgainReconnecting() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/prices", MockResponse(statusCode: 404))

@@ -11,8 +11,7 @@ import WebServiceSockets
     .disabled(if: isSanitized, "the sanitizer needs memory for each access"), .permit)
 struct WebSocketMemoryTests {
     @Test(
-        "A reader that stops holds the server back, and the memory grows by at most the buffer and 1 MiB",
-        .covers("W-04"))
+        "A reader that stops holds the server back, and the memory grows by at most the buffer and 1 MiB")
     func backPressure() async throws {
         let message = Data(count: 16 << 10)
         let sent = Collected<Void>()

@@ -11,7 +11,7 @@ import WebServiceCurl
 
 @Suite("WebSocket: cancellation, timeouts and floods in real time", .exclusive)
 struct WebSocketRealTimeTests {
-    @Test("Cancelling the reader ends the connection", .covers("W-10"), arguments: SocketTransport.allCases)
+    @Test("Cancelling the reader ends the connection", arguments: SocketTransport.allCases)
     func cancelled(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         let ends = Collected<Bool>()
@@ -46,7 +46,7 @@ struct WebSocketRealTimeTests {
         return error?.localizedDescription
     }
 
-    @Test("A handshake without a response names what it waited for", .covers("W-35"))
+    @Test("A handshake without a response names what it waited for")
     func noResponse() async throws {
         let (service, stubs) = try SocketTransport.socket.make()
         var silence = MockResponse(statusCode: 200)
@@ -58,7 +58,7 @@ struct WebSocketRealTimeTests {
                 + "set a longer timeout if it needs more time")
     }
 
-    @Test("A handshake that waits for other connections names the option", .covers("W-35"))
+    @Test("A handshake that waits for other connections names the option")
     func maximumConnections() async throws {
         let (service, stubs) = try SocketTransport.socket.make()
         stubs.on(.GET, "/echo", .echo)
@@ -76,7 +76,7 @@ struct WebSocketRealTimeTests {
     #endif
 
     @Test(
-        "A peer that sends without end does not delay the opening", .covers("W-30"),
+        "A peer that sends without end does not delay the opening",
         arguments: SocketTransport.allCases, [[0x81, 0x00], [0x89, 0x00]] as [[UInt8]])
     func flood(_ transport: SocketTransport, frame: [UInt8]) async throws {
         let (service, stubs) = try transport.make()

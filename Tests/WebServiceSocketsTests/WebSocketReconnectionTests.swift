@@ -9,7 +9,7 @@ import WebServiceSockets
 struct WebSocketReconnectionTests {
     private let clock = TestClock()
 
-    @Test("Messages continue over further connections, each of which subscribes again", .covers("W-08"))
+    @Test("Messages continue over further connections, each of which subscribes again")
     func reconnection() async throws {
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)
         let subscriptions = Collected<WebSocketMessage?>()
@@ -49,7 +49,7 @@ struct WebSocketReconnectionTests {
         case other
     }
 
-    @Test("`onOpen` that does not return ends its connection", .covers("W-34"), arguments: Delay.allCases)
+    @Test("`onOpen` that does not return ends its connection", arguments: Delay.allCases)
     func onOpenTimeout(_ delay: Delay) async throws {
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)
         let gate = Once<Bool>()
@@ -85,7 +85,7 @@ struct WebSocketReconnectionTests {
         #expect(delay == .message || closures.values == [WebSocketClosure(.goingAway)])
     }
 
-    @Test("The error of an `onOpen` that does not return names the option", .covers("W-34"))
+    @Test("The error of an `onOpen` that does not return names the option")
     func onOpenError() async throws {
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)
         stubs.on(.GET, "/prices", .webSocket { _ = try await $0.next() })
@@ -99,7 +99,7 @@ struct WebSocketReconnectionTests {
         #expect(error?.localizedDescription.contains("onOpen exceeded the timeout of 60.0 seconds") == true)
     }
 
-    @Test("Cancelling the reader cancels `onOpen`", .covers("W-34"))
+    @Test("Cancelling the reader cancels `onOpen`")
     func onOpenCancelled() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/prices", .webSocket { _ = try await $0.next() })
@@ -117,7 +117,7 @@ struct WebSocketReconnectionTests {
         #expect(await ends.wait() == [.cancelled])
     }
 
-    @Test("Messages that arrive before `onOpen` returns are delivered afterwards", .covers("W-34"))
+    @Test("Messages that arrive before `onOpen` returns are delivered afterwards")
     func buffered() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(

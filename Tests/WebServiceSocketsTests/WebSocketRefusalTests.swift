@@ -18,7 +18,7 @@ struct WebSocketRefusalTests {
     }
 
     @Test(
-        "A refused handshake is an error with the status and the body", .covers("W-02"),
+        "A refused handshake is an error with the status and the body",
         arguments: SocketTransport.allCases)
     func refused(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
@@ -30,7 +30,7 @@ struct WebSocketRefusalTests {
     }
 
     @Test(
-        "A body over 1 MiB is truncated, and the status is the error", .covers("W-32"),
+        "A body over 1 MiB is truncated, and the status is the error",
         arguments: SocketTransport.allCases,
         [.fixedLength, .chunked(size: 100_000), .untilClose] as [MockResponse.Wire])
     func large(_ transport: SocketTransport, _ wire: MockResponse.Wire) async throws {
@@ -42,7 +42,7 @@ struct WebSocketRefusalTests {
         #expect(error?.body?.count == Self.limit)
     }
 
-    @Test("A smaller limit of the request truncates the body as well", .covers("W-32"))
+    @Test("A smaller limit of the request truncates the body as well")
     func limited() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/chat", refusal(403, count: 1_000))
@@ -53,7 +53,7 @@ struct WebSocketRefusalTests {
         #expect(error?.body?.count == 10)
     }
 
-    @Test("A body that breaks off does not hide the status", .covers("W-32"), arguments: SocketTransport.allCases)
+    @Test("A body that breaks off does not hide the status", arguments: SocketTransport.allCases)
     func cut(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         stubs.on(.GET, "/chat", refusal(403, count: 100_000, .cut(after: 50_000)))
@@ -63,7 +63,7 @@ struct WebSocketRefusalTests {
     }
 
     #if WEBSERVICE_CURL
-    @Test("A body that never ends does not hide the status", .covers("W-32"))
+    @Test("A body that never ends does not hide the status")
     func stalled() async throws {
         let clock = TestClock()
         let (service, stubs) = try SocketTransport.socket.make(clock: clock)
@@ -80,7 +80,7 @@ struct WebSocketRefusalTests {
     }
     #endif
 
-    @Test("The messages continue after a refusal with a large body", .covers("W-32"))
+    @Test("The messages continue after a refusal with a large body")
     func transient() async throws {
         let clock = TestClock()
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)

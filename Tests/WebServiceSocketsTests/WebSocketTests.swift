@@ -12,7 +12,7 @@ struct Order: Codable, Hashable, Sendable {
 
 @Suite("WebSocket", .permit)
 struct WebSocketTests {
-    @Test("Messages of every kind arrive unchanged", .covers("W-03"), arguments: SocketTransport.allCases)
+    @Test("Messages of every kind arrive unchanged", arguments: SocketTransport.allCases)
     func echo(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         stubs.on(.GET, "/echo", .echo)
@@ -33,7 +33,7 @@ struct WebSocketTests {
         #expect(socket.closure == WebSocketClosure(.normalClosure))
     }
 
-    @Test("The server selects a subprotocol", .covers("W-01"), arguments: SocketTransport.allCases)
+    @Test("The server selects a subprotocol", arguments: SocketTransport.allCases)
     func subprotocol(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         stubs.on(
@@ -48,7 +48,7 @@ struct WebSocketTests {
     }
 
     @Test(
-        "The server closes the connection with a code and a reason", .covers("W-09"),
+        "The server closes the connection with a code and a reason",
         arguments: SocketTransport.allCases)
     func closedByServer(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
@@ -68,7 +68,7 @@ struct WebSocketTests {
         #expect(code(sending) == .webSocketClosed)
     }
 
-    @Test("The loss of the connection is an error", .covers("W-09"), arguments: SocketTransport.allCases)
+    @Test("The loss of the connection is an error", arguments: SocketTransport.allCases)
     func lost(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         stubs.on(
@@ -85,7 +85,7 @@ struct WebSocketTests {
         #expect(urlCode(error) == .networkConnectionLost)
     }
 
-    @Test("`cancelAll` ends connections", .covers("W-10"), arguments: SocketTransport.allCases)
+    @Test("`cancelAll` ends connections", arguments: SocketTransport.allCases)
     func cancelAll(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         stubs.on(.GET, "/echo", .echo)
@@ -95,7 +95,7 @@ struct WebSocketTests {
         #expect(urlCode(error) == .cancelled)
     }
 
-    @Test("Releasing the connection closes it with the code 1001", .covers("W-10"), arguments: SocketTransport.allCases)
+    @Test("Releasing the connection closes it with the code 1001", arguments: SocketTransport.allCases)
     func released(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         let closures = Collected<WebSocketClosure?>()
@@ -112,7 +112,7 @@ struct WebSocketTests {
         await eventually { closures.values == [WebSocketClosure(.goingAway)] }
     }
 
-    @Test("A server that does not respond to the Close frame delays `close` by the timeout only", .covers("W-09"))
+    @Test("A server that does not respond to the Close frame delays `close` by the timeout only")
     func closeTimeout() async throws {
         let clock = TestClock()
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)

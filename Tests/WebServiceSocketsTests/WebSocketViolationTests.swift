@@ -40,7 +40,7 @@ struct WebSocketViolationTests {
 
     @Test(
         "A violation ends the connection with the code of its rule, and the error names the rule",
-        .covers("W-05", "W-29"), arguments: violations, SocketTransport.allCases)
+        arguments: violations, SocketTransport.allCases)
     func violation(_ violation: Violation, _ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
         let closures = Collected<WebSocketClosure?>()
@@ -61,7 +61,7 @@ struct WebSocketViolationTests {
     }
 
     @Test(
-        "The Close frame arrives although the server continues to send", .covers("W-29"),
+        "The Close frame arrives although the server continues to send",
         arguments: SocketTransport.allCases)
     func continues(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
@@ -83,7 +83,7 @@ struct WebSocketViolationTests {
     }
 
     @Test(
-        "A message that is larger than the limit after decompression is an error", .covers("W-06"),
+        "A message that is larger than the limit after decompression is an error",
         arguments: SocketTransport.allCases)
     func decompressionBomb(_ transport: SocketTransport) async throws {
         let (service, stubs) = try transport.make()
@@ -95,7 +95,7 @@ struct WebSocketViolationTests {
         #expect(code(error) == .elementTooLarge)
     }
 
-    @Test("Endless fragments are an error", .covers("W-06"))
+    @Test("Endless fragments are an error")
     func endlessFragments() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(
@@ -112,7 +112,7 @@ struct WebSocketViolationTests {
     }
 
     @Test(
-        "A response that does not correspond to the handshake is an error", .covers("W-02"),
+        "A response that does not correspond to the handshake is an error",
         arguments: [
             ["Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="],
             ["Upgrade": "h2c", "Connection": "Upgrade"],
@@ -125,7 +125,7 @@ struct WebSocketViolationTests {
         #expect(code(error) == .webSocketHandshake)
     }
 
-    @Test("A response without a change of the protocol is an error", .covers("W-02"))
+    @Test("A response without a change of the protocol is an error")
     func unchangedProtocol() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/chat", .text("hello"))

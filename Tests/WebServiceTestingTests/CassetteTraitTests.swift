@@ -12,19 +12,19 @@ import WebServiceMocking
         return try await service.GET("/brewers").string().value
     }
 
-    @Test("A test with the trait replays the file next to its source", .covers("M-347"), .cassette("brewers"))
+    @Test("A test with the trait replays the file next to its source", .cassette("brewers"))
     func replay() async throws {
         #expect(try CassetteSession.current.isRecording == false)
         #expect(try await body() == "ale")
     }
 
-    @Test("A test without the trait has no cassette", .covers("M-347"))
+    @Test("A test without the trait has no cassette")
     func missing() {
         let error = #expect(throws: (any Error).self) { try CassetteSession.current }
         #expect(error.map { "\($0)" } == "the current test has no trait .cassette; add @Test(.cassette(…))")
     }
 
-    @Test("An exchange that is not replayed is an issue at the test; after an error it is not", .covers("M-347"))
+    @Test("An exchange that is not replayed is an issue at the test; after an error it is not")
     func unused() async throws {
         let test = try #require(Test.current)
         let testCase = try #require(Test.Case.current)

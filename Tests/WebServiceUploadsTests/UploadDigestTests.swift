@@ -12,7 +12,7 @@ struct UploadDigestTests {
     private static let strict = UploadServer.Settings(verifiesDigests: true)
 
     @Test(
-        "Each piece has its digest, also after an interruption", .covers("U-427"), arguments: UploadTests.combinations)
+        "Each piece has its digest, also after an interruption", arguments: UploadTests.combinations)
     func pieces(_ kind: UploadProtocol, _ session: UploadSession) async throws {
         let fixture = try UploadFixture(kind, 350_000, Self.strict, over: session)
         fixture.service.interceptors = [.contentDigest()]
@@ -24,7 +24,7 @@ struct UploadDigestTests {
         #expect(isStored)
     }
 
-    @Test("A file that is sent in one request has its digest", .covers("U-427"), arguments: UploadSession.allCases)
+    @Test("A file that is sent in one request has its digest", arguments: UploadSession.allCases)
     func whole(_ session: UploadSession) async throws {
         let fixture = try UploadFixture(.draft, 50_000, Self.strict, over: session)
         fixture.service.interceptors = [.contentDigest()]
@@ -33,7 +33,7 @@ struct UploadDigestTests {
         #expect(fixture.server.log == ["PUT /files/1"])
     }
 
-    @Test("The digests of the file that the caller sets are sent once, and not with a piece", .covers("U-427"))
+    @Test("The digests of the file that the caller sets are sent once, and not with a piece")
     func representation() async throws {
         let fixture = try UploadFixture(.draft, 350_000, Self.strict)
         let digest = "sha-256=:\(Data(SHA2.sha256.hash(fixture.content)).base64EncodedString()):"
@@ -44,7 +44,7 @@ struct UploadDigestTests {
         #expect(fixture.server.upload?.fields["Repr-Digest"] == digest)
     }
 
-    @Test("A piece whose digest the server rejects ends the task, and is sent again by the next one", .covers("U-427"))
+    @Test("A piece whose digest the server rejects ends the task, and is sent again by the next one")
     func mismatch() async throws {
         let fixture = try UploadFixture(.draft, 350_000, Self.strict)
         fixture.service.interceptors = [.contentDigest(), .retry(baseDelay: .zero)]

@@ -13,7 +13,7 @@ import FoundationNetworking
 @Suite("Uploads to faulty servers", .permit)
 struct UploadFaultTests {
     @Test(
-        "An upload that the server no longer has starts over", .covers("U-411"),
+        "An upload that the server no longer has starts over",
         arguments: UploadProtocol.allCases, [404, 410])
     func forgotten(_ kind: UploadProtocol, _ status: Int) async throws {
         let fixture = try UploadFixture(kind)
@@ -30,7 +30,7 @@ struct UploadFaultTests {
         #expect(isStored)
     }
 
-    @Test("Status 403 means that a server of tus no longer has the upload", .covers("U-442"))
+    @Test("Status 403 means that a server of tus no longer has the upload")
     func forbidden() async throws {
         let fixture = try UploadFixture(.tus)
         try await fixture.interrupt(after: 2)
@@ -47,7 +47,7 @@ struct UploadFaultTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("Status 403 of a server of the draft is an error, and the state remains", .covers("U-442"))
+    @Test("Status 403 of a server of the draft is an error, and the state remains")
     func forbiddenDraft() async throws {
         let fixture = try UploadFixture(.draft)
         try await fixture.interrupt(after: 2)
@@ -58,7 +58,7 @@ struct UploadFaultTests {
     }
 
     @Test(
-        "An upload that the server has locked is continued by a retry policy", .covers("U-442"),
+        "An upload that the server has locked is continued by a retry policy",
         arguments: UploadProtocol.allCases, [Request.Method.HEAD, .PATCH])
     func locked(_ kind: UploadProtocol, _ method: Request.Method) async throws {
         let fixture = try UploadFixture(kind)
@@ -80,7 +80,7 @@ struct UploadFaultTests {
         #expect(fixture.isStored)
     }
 
-    @Test("Without a retry policy, status 423 is the error, and the state remains", .covers("U-442"))
+    @Test("Without a retry policy, status 423 is the error, and the state remains")
     func lockedWithoutPolicy() async throws {
         let fixture = try UploadFixture(.tus)
         try await fixture.interrupt(after: 2)
@@ -92,7 +92,7 @@ struct UploadFaultTests {
     }
 
     @Test(
-        "A server that forgets every upload ends the task after 3 restarts", .covers("U-411"),
+        "A server that forgets every upload ends the task after 3 restarts",
         arguments: UploadProtocol.allCases)
     func alwaysForgotten(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind)
@@ -102,7 +102,7 @@ struct UploadFaultTests {
         #expect(fixture.server.current.created == 4)
     }
 
-    @Test("A conflict asks for the offset again", .covers("U-412"), arguments: UploadProtocol.allCases)
+    @Test("A conflict asks for the offset again", arguments: UploadProtocol.allCases)
     func conflict(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind)
         let server = fixture.server
@@ -125,7 +125,7 @@ struct UploadFaultTests {
     }
 
     @Test(
-        "A server that reduces the pieces by one byte each time receives a bounded number of requests", .covers("U-414")
+        "A server that reduces the pieces by one byte each time receives a bounded number of requests"
     )
     func slowReduction() async throws {
         let fixture = try UploadFixture(.draft)
@@ -139,7 +139,7 @@ struct UploadFaultTests {
         #expect(fixture.server.log.filter { $0.hasPrefix("PATCH") }.count == 8)
     }
 
-    @Test("A server that completes an upload of the draft early is an error", .covers("U-413"))
+    @Test("A server that completes an upload of the draft early is an error")
     func earlyCompletion() async throws {
         let fixture = try UploadFixture(.draft)
         fixture.server.set { request, _ in
@@ -150,7 +150,7 @@ struct UploadFaultTests {
         #expect(try fixture.state == nil)
     }
 
-    @Test("The largest size of a piece does not trap", .covers("U-402"), arguments: UploadProtocol.allCases)
+    @Test("The largest size of a piece does not trap", arguments: UploadProtocol.allCases)
     func largestPiece(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind)
         try await fixture.interrupt(after: 2)
@@ -161,7 +161,7 @@ struct UploadFaultTests {
     }
 
     @Test(
-        "Conflicts without progress end the upload after 8 requests", .covers("U-412"),
+        "Conflicts without progress end the upload after 8 requests",
         arguments: UploadProtocol.allCases)
     func conflicts(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind)
@@ -173,7 +173,7 @@ struct UploadFaultTests {
     }
 
     @Test(
-        "An offset that is absent, malformed, beyond the end or below an earlier one is an error", .covers("U-413"),
+        "An offset that is absent, malformed, beyond the end or below an earlier one is an error",
         arguments: UploadProtocol.allCases, [nil, "", "-1", "1.5", "350001", "99999", "999999999999999999999", "x"])
     func wrongOffset(_ kind: UploadProtocol, _ offset: String?) async throws {
         let fixture = try UploadFixture(kind)
@@ -197,7 +197,7 @@ struct UploadFaultTests {
     }
 
     @Test(
-        "An offset after a piece of tus that is not within it is an error", .covers("U-413"),
+        "An offset after a piece of tus that is not within it is an error",
         arguments: [nil, "99999", "200001", "x"])
     func wrongOffsetAfterPiece(_ offset: String?) async throws {
         let fixture = try UploadFixture(.tus)
@@ -213,7 +213,7 @@ struct UploadFaultTests {
     }
 
     @Test(
-        "An upload that cannot be continued, by its offset or its limits, is ended on the server", .covers("U-426"),
+        "An upload that cannot be continued, by its offset or its limits, is ended on the server",
         arguments: [
             ["Upload-Offset": "350001", "Upload-Complete": "?0"],
             ["Upload-Offset": "200000", "Upload-Complete": "?0", "Upload-Limit": "max-size=349999"],
@@ -232,7 +232,7 @@ struct UploadFaultTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("A server that stores a part of each piece receives the rest", .covers("U-414"))
+    @Test("A server that stores a part of each piece receives the rest")
     func shortPieces() async throws {
         let fixture = try UploadFixture(.tus)
         let server = fixture.server
@@ -249,7 +249,7 @@ struct UploadFaultTests {
         #expect(isStored)
     }
 
-    @Test("A server that stores one byte of each piece ends the upload after 8 requests", .covers("U-414"))
+    @Test("A server that stores one byte of each piece ends the upload after 8 requests")
     func noProgress() async throws {
         let fixture = try UploadFixture(.tus)
         let server = fixture.server
@@ -264,7 +264,7 @@ struct UploadFaultTests {
         #expect(server.log.filter { $0.hasPrefix("PATCH") }.count == 8)
     }
 
-    @Test("A server of the draft that never completes the upload ends it", .covers("U-414"))
+    @Test("A server of the draft that never completes the upload ends it")
     func neverComplete() async throws {
         let fixture = try UploadFixture(.draft)
         let server = fixture.server
@@ -278,7 +278,7 @@ struct UploadFaultTests {
         #expect(server.log.count < 30)
     }
 
-    @Test("An upload of another length on the server starts over", .covers("U-413"), arguments: UploadProtocol.allCases)
+    @Test("An upload of another length on the server starts over", arguments: UploadProtocol.allCases)
     func otherLength(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind)
         try await fixture.interrupt(after: 2)
@@ -290,7 +290,7 @@ struct UploadFaultTests {
     }
 
     @Test(
-        "A server that rejects the whole file removes the state, and its error is delivered once", .covers("U-415"),
+        "A server that rejects the whole file removes the state, and its error is delivered once",
         arguments: [422, 503])
     func rejected(_ status: Int) async throws {
         let fixture = try UploadFixture(.draft)
@@ -307,7 +307,7 @@ struct UploadFaultTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("Another status is delivered, and the state remains", .covers("U-415"), arguments: UploadProtocol.allCases)
+    @Test("Another status is delivered, and the state remains", arguments: UploadProtocol.allCases)
     func forbidden(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind)
         fixture.server.set { request, _ in request.method == .PATCH ? MockResponse(statusCode: 403) : nil }
@@ -321,7 +321,7 @@ struct UploadFaultTests {
     }
 
     @Test(
-        "A created upload without a usable URL is an error", .covers("U-413"), arguments: UploadProtocol.allCases,
+        "A created upload without a usable URL is an error", arguments: UploadProtocol.allCases,
         [nil, "", "ftp://example.com/u", "http://user@example.com/u", "http://[/", "file:///etc/passwd"])
     func noLocation(_ kind: UploadProtocol, _ location: String?) async throws {
         let fixture = try UploadFixture(kind)
@@ -337,7 +337,7 @@ struct UploadFaultTests {
     }
 
     @Test(
-        "A checksum that does not match sends the piece again, at most 8 times", .covers("U-416"),
+        "A checksum that does not match sends the piece again, at most 8 times",
         arguments: [1, 100])
     func checksumMismatch(_ count: Int) async throws {
         let settings = UploadServer.Settings(extensions: "creation,checksum", algorithms: "md5,sha1,crc32")
@@ -364,7 +364,7 @@ struct UploadFaultTests {
     }
 
     @Test(
-        "Each piece of tus has a checksum of an algorithm that the server lists", .covers("U-416"),
+        "Each piece of tus has a checksum of an algorithm that the server lists",
         arguments: ["md5,sha1,crc32", "sha256", "sha1,sha256"])
     func checksum(_ algorithms: String) async throws {
         let settings = UploadServer.Settings(
@@ -377,7 +377,7 @@ struct UploadFaultTests {
         #expect(isStored)
     }
 
-    @Test("A server that lists only unknown algorithms receives no checksum", .covers("U-416"))
+    @Test("A server that lists only unknown algorithms receives no checksum")
     func unknownChecksum() async throws {
         let fixture = try UploadFixture(
             .tus, 350_000, UploadServer.Settings(extensions: "creation", algorithms: "crc32"))

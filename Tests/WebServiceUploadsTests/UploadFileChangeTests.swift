@@ -51,7 +51,7 @@ struct UploadFileChangeTests {
     }
 
     @Test(
-        "A file that is replaced or written to during an upload is an error, with each protocol", .covers("U-440"),
+        "A file that is replaced or written to during an upload is an error, with each protocol",
         arguments: UploadProtocol.allCases, Change.allCases)
     func changed(_ kind: UploadProtocol, _ change: Change) async throws {
         let fixture = try UploadFixture(kind)
@@ -79,7 +79,7 @@ struct UploadFileChangeTests {
     }
 
     @Test(
-        "A file that is replaced while its last bytes are sent is an error", .covers("U-440"),
+        "A file that is replaced while its last bytes are sent is an error",
         arguments: UploadProtocol.allCases, [50_000, 350_000])
     func changedAtTheEnd(_ kind: UploadProtocol, _ count: Int) async throws {
         let fixture = try UploadFixture(kind, count)
@@ -94,7 +94,7 @@ struct UploadFileChangeTests {
         #expect(try fixture.state == nil)
     }
 
-    @Test("A file that is replaced during an ordinary request is an error", .covers("U-440"))
+    @Test("A file that is replaced during an ordinary request is an error")
     func changedInOrdinaryRequest() async throws {
         let fixture = try UploadFixture(.tus)
         fixture.server.set { request, _ in
@@ -107,7 +107,7 @@ struct UploadFileChangeTests {
     }
 
     @Test(
-        "Changed permissions, names and links restart no upload, during one and between two", .covers("U-441"),
+        "Changed permissions, names and links restart no upload, during one and between two",
         arguments: UploadProtocol.allCases, Touch.allCases)
     func touched(_ kind: UploadProtocol, _ touch: Touch) async throws {
         let fixture = try UploadFixture(kind)
@@ -126,7 +126,7 @@ struct UploadFileChangeTests {
     }
 
     @Test(
-        "A touched file continues again after a second interruption, within the bytes that were read", .covers("U-441"),
+        "A touched file continues again after a second interruption, within the bytes that were read",
         arguments: UploadProtocol.allCases)
     func interruptedTwice(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind)
@@ -148,7 +148,7 @@ struct UploadFileChangeTests {
         #expect(fixture.isStored)
     }
 
-    @Test("A file that is removed during an upload is sent completely", .covers("U-441"))
+    @Test("A file that is removed during an upload is sent completely")
     func removed() async throws {
         let fixture = try UploadFixture(.tus)
         fixture.server.set { request, _ in
@@ -160,7 +160,7 @@ struct UploadFileChangeTests {
     }
 
     @Test(
-        "A file that is removed or moved while one request contains all of it is sent completely", .covers("U-441"),
+        "A file that is removed or moved while one request contains all of it is sent completely",
         arguments: [false, true])
     func removedInWholeRequest(_ isMoved: Bool) async throws {
         let fixture = try UploadFixture(.draft, 50_000)
@@ -175,7 +175,7 @@ struct UploadFileChangeTests {
         #expect(try fixture.state == nil)
     }
 
-    @Test("Bytes that were sent and are not known to be unchanged are sent again", .covers("U-441"))
+    @Test("Bytes that were sent and are not known to be unchanged are sent again")
     func unknownContent() async throws {
         let fixture = try UploadFixture(.tus)
         try await fixture.interrupt(after: 2)
@@ -191,7 +191,7 @@ struct UploadFileChangeTests {
         #expect(fixture.server.current.uploads["/uploads/2"]?.data == fixture.content)
     }
 
-    @Test("A hash of the first bytes is the same however it was extended", .covers("U-441"))
+    @Test("A hash of the first bytes is the same however it was extended")
     func hash() {
         let bytes = UploadFixture.content(300_000)
         func hash(_ ends: [Int64], of bytes: Data = bytes) -> ContentHash {

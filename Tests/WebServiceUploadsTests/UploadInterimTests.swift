@@ -79,7 +79,7 @@ struct UploadInterimTests {
         return (service, service.POST("/files").setBody(file: file))
     }
 
-    @Test("A whole file continues after the bytes that the server has, also a POST request", .covers("U-422"))
+    @Test("A whole file continues after the bytes that the server has, also a POST request")
     func continues() async throws {
         let server = try PartialServer(
             length: content.count, cut: 1_000_000, interim: Self.interim("Location: /uploads/1"))
@@ -94,7 +94,7 @@ struct UploadInterimTests {
         #expect(try names(in: folder.url) == ["a.iso"])
     }
 
-    @Test("The URL in an interim response is stored while the file is sent", .covers("U-422"))
+    @Test("The URL in an interim response is stored while the file is sent")
     func stored() async throws {
         let server = try PartialServer(
             length: content.count, cut: 1_000_000, interim: Self.interim("Location: /uploads/1"))
@@ -109,7 +109,7 @@ struct UploadInterimTests {
     }
 
     @Test(
-        "An interim response of another version, of another status or without a URL is ignored", .covers("U-422"),
+        "An interim response of another version, of another status or without a URL is ignored",
         arguments: [
             UploadInterimTests.interim("Location: /uploads/1", version: "7"),
             UploadInterimTests.interim("Upload-Offset: 7"),
@@ -126,7 +126,7 @@ struct UploadInterimTests {
     }
 
     @Test(
-        "An interim response whose limit excludes the file, or with another URL, ends the upload", .covers("U-422"),
+        "An interim response whose limit excludes the file, or with another URL, ends the upload",
         arguments: [
             UploadInterimTests.interim("Location: /uploads/1\r\nUpload-Limit: max-size=2999999"),
             UploadInterimTests.interim("Location: /uploads/1\r\n\r\n")
@@ -144,7 +144,7 @@ struct UploadInterimTests {
         #expect(try names(in: folder.url) == ["a.iso"])
     }
 
-    @Test("A final response with another URL than the interim one ends the upload", .covers("U-422"))
+    @Test("A final response with another URL than the interim one ends the upload")
     func otherURL() async throws {
         let location = ScriptedServer.Step(
             "POST /files", length: 3_000_000, status: 201, ["Location": "/uploads/2", "Upload-Complete": "?0"])
@@ -208,7 +208,7 @@ struct UploadInterimTests {
         #expect(isStored)
     }
 
-    @Test("A file that is replaced by one of the same size and date is not mixed into the upload", .covers("U-408"))
+    @Test("A file that is replaced by one of the same size and date is not mixed into the upload")
     func replaced() async throws {
         let replacement = Data(content.reversed())
         let other = try folder.file("b.iso", replacement)

@@ -18,7 +18,7 @@ struct UploadKillTests {
 
     @Test(
         "Killed at any instant, the server has a prefix or the whole file, and at most one piece is sent again",
-        .covers("U-423"), arguments: [(UploadProtocol.draft, isSoak ? 500 : 15), (.tus, isSoak ? 500 : 15)])
+        arguments: [(UploadProtocol.draft, isSoak ? 500 : 15), (.tus, isSoak ? 500 : 15)])
     func kills(_ kind: UploadProtocol, _ count: Int) async throws {
         let victim = Mutex(Victim())
         let fixture = try UploadFixture(kind, 1_050_000)
@@ -76,7 +76,7 @@ struct UploadKillTests {
     }
 
     @Test(
-        "A large file needs hardly more memory than a small one", .covers("U-424"), arguments: UploadProtocol.allCases)
+        "A large file needs hardly more memory than a small one", arguments: UploadProtocol.allCases)
     func memory(_ kind: UploadProtocol) async throws {
         let sizes = [1 << 20, isSoak ? 5 << 30 : 96 << 20]
         let folder = TemporaryFolder()

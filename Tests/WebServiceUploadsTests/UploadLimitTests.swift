@@ -12,7 +12,7 @@ import FoundationNetworking
 /// The limits of servers, and servers without support.
 @Suite("Limits of uploads", .permit)
 struct UploadLimitTests {
-    @Test("Upload-Limit is a dictionary of integers, and a wrong one is ignored", .covers("U-417"))
+    @Test("Upload-Limit is a dictionary of integers, and a wrong one is ignored")
     func parsing() {
         let limits = UploadLimits(["Upload-Limit": "max-size=10, min-size=1, max-append-size=5, a=b, max-age=60"])
         #expect(limits?.maximumSize == 10)
@@ -26,7 +26,7 @@ struct UploadLimitTests {
         #expect(UploadLimits([:]) == nil)
     }
 
-    @Test("The size of the pieces obeys the limits of the server", .covers("U-417"))
+    @Test("The size of the pieces obeys the limits of the server")
     func pieces() throws {
         var limits = UploadLimits()
         #expect(try limits.piece(of: 100, preferred: 10) == 10)
@@ -43,7 +43,7 @@ struct UploadLimitTests {
     }
 
     @Test(
-        "The limits for pieces are obeyed", .covers("U-417"),
+        "The limits for pieces are obeyed",
         arguments: ["max-append-size=30000", "min-append-size=120000", "min-append-size=1, max-append-size=99999"])
     func appendSize(_ limit: String) async throws {
         let fixture = try UploadFixture(.draft, 350_000, UploadServer.Settings(limit: limit))
@@ -54,7 +54,7 @@ struct UploadLimitTests {
         #expect(isStored)
     }
 
-    @Test("A limit that only the creation announced is obeyed by a later upload", .covers("U-417"))
+    @Test("A limit that only the creation announced is obeyed by a later upload")
     func storedLimit() async throws {
         let fixture = try UploadFixture(.draft, 350_000, UploadServer.Settings(limit: "max-append-size=30000"))
         try await fixture.interrupt(after: 2)
@@ -69,7 +69,7 @@ struct UploadLimitTests {
     }
 
     @Test(
-        "A file that exceeds the maximum size is an error before it is sent", .covers("U-417"),
+        "A file that exceeds the maximum size is an error before it is sent",
         arguments: UploadProtocol.allCases)
     func maximumSize(_ kind: UploadProtocol) async throws {
         let settings = UploadServer.Settings(limit: "max-size=349999", maximumSize: 349_999)
@@ -80,7 +80,7 @@ struct UploadLimitTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("A file below the minimum size is one request", .covers("U-417"))
+    @Test("A file below the minimum size is one request")
     func minimumSize() async throws {
         let fixture = try UploadFixture(.draft, 350_000, UploadServer.Settings(limit: "min-size=350001"))
         _ = try await fixture.upload().value
@@ -89,7 +89,7 @@ struct UploadLimitTests {
     }
 
     @Test(
-        "A rejected piece is halved, and one of the limit's size is sent", .covers("U-417"),
+        "A rejected piece is halved, and one of the limit's size is sent",
         arguments: UploadProtocol.allCases)
     func contentTooLarge(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind, 1_000_000)
@@ -104,7 +104,7 @@ struct UploadLimitTests {
         #expect(fixture.server.current.requests.map(\.body.count).max() == 400_000)
     }
 
-    @Test("A creation that is too large is sent in pieces of the announced size", .covers("U-417"))
+    @Test("A creation that is too large is sent in pieces of the announced size")
     func creationTooLarge() async throws {
         let fixture = try UploadFixture(.draft, 90_000, UploadServer.Settings(limit: "max-append-size=40000"))
         fixture.server.set { request, number in
@@ -118,7 +118,7 @@ struct UploadLimitTests {
         #expect(isStored)
     }
 
-    @Test("A server that accepts no piece delivers its status", .covers("U-417"), arguments: UploadProtocol.allCases)
+    @Test("A server that accepts no piece delivers its status", arguments: UploadProtocol.allCases)
     func neverAccepted(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind, 1_000_000)
         fixture.server.set { request, _ in request.method == .PATCH ? MockResponse(statusCode: 413) : nil }
@@ -130,7 +130,7 @@ struct UploadLimitTests {
     }
 
     @Test(
-        "An upload that has expired starts over without a request for its offset", .covers("U-418"),
+        "An upload that has expired starts over without a request for its offset",
         arguments: UploadProtocol.allCases)
     func expired(_ kind: UploadProtocol) async throws {
         let settings = UploadServer.Settings(limit: "max-age=0", expires: "Wed, 25 Jun 2014 16:00:00 GMT")
@@ -143,7 +143,7 @@ struct UploadLimitTests {
         #expect(fixture.server.violations == [])
     }
 
-    @Test("An upload that has not expired is continued", .covers("U-418"), arguments: UploadProtocol.allCases)
+    @Test("An upload that has not expired is continued", arguments: UploadProtocol.allCases)
     func notExpired(_ kind: UploadProtocol) async throws {
         let settings = UploadServer.Settings(limit: "max-age=3600", expires: "Wed, 25 Jun 2070 16:00:00 GMT")
         let fixture = try UploadFixture(kind, 350_000, settings)
@@ -154,7 +154,7 @@ struct UploadLimitTests {
     // MARK: Servers without support
 
     @Test(
-        "A server without support for the draft receives the whole file in one request", .covers("U-419"),
+        "A server without support for the draft receives the whole file in one request",
         arguments: UploadSession.allCases)
     func ordinaryDraft(_ session: UploadSession) async throws {
         let fixture = try UploadFixture(.draft, 350_000, UploadServer.Settings(limit: nil), over: session)
@@ -166,7 +166,7 @@ struct UploadLimitTests {
     }
 
     @Test(
-        "A server without support for tus receives the request of the task", .covers("U-419"),
+        "A server without support for tus receives the request of the task",
         arguments: [200, 204, 400, 404, 405, 501])
     func ordinaryTus(_ status: Int) async throws {
         let fixture = try UploadFixture(.tus)
@@ -186,7 +186,7 @@ struct UploadLimitTests {
     }
 
     @Test(
-        "A whole file is sent again after an error only if its method is idempotent", .covers("U-419"),
+        "A whole file is sent again after an error only if its method is idempotent",
         arguments: [(Request.Method.PUT, 2), (.POST, 1)])
     func ordinaryRetry(_ method: Request.Method, _ count: Int) async throws {
         let fixture = try UploadFixture(.draft, 50_000)

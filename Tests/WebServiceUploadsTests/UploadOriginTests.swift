@@ -11,7 +11,7 @@ struct UploadOriginTests {
     private static let secrets = ["Authorization": "Bearer secret", "X-Api-Key": "secret"]
 
     @Test(
-        "The requests for an upload of the same origin have the fields and cookies of the request", .covers("U-420"),
+        "The requests for an upload of the same origin have the fields and cookies of the request",
         arguments: UploadProtocol.allCases)
     func sameOrigin(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind, 350_000, UploadServer.Settings(required: Self.secrets))
@@ -31,7 +31,7 @@ struct UploadOriginTests {
     }
 
     @Test(
-        "An upload of another origin receives the file without credentials and cookies", .covers("U-420"),
+        "An upload of another origin receives the file without credentials and cookies",
         arguments: UploadProtocol.allCases)
     func otherOrigin(_ kind: UploadProtocol) async throws {
         let main = Mutex<UploadServer?>(nil)
@@ -68,7 +68,7 @@ struct UploadOriginTests {
         }
     }
 
-    @Test("An upload that is ended on another origin sends no credentials", .covers("U-420"))
+    @Test("An upload that is ended on another origin sends no credentials")
     func ended() async throws {
         let main = Mutex<UploadServer?>(nil)
         let received = Collected<ReceivedRequest>()
@@ -88,7 +88,7 @@ struct UploadOriginTests {
     }
 
     @Test(
-        "A redirect of a piece to another path is followed with its fields", .covers("U-420"),
+        "A redirect of a piece to another path is followed with its fields",
         arguments: UploadProtocol.allCases)
     func redirected(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind)

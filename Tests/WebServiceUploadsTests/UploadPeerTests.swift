@@ -42,7 +42,7 @@ struct UploadPeerTests {
     }
 
     @Test(
-        "A file arrives, is continued after a cancellation, and is ended", .covers("U-425"),
+        "A file arrives, is continued after a cancellation, and is ended",
         arguments: UploadSession.allCases)
     func peer(_ session: UploadSession) async throws {
         let files = TemporaryFolder()

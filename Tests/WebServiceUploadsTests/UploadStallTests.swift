@@ -5,7 +5,7 @@ import Testing
 /// The count of requests without progress.
 @Suite("Uploads without progress", .permit)
 struct UploadStallTests {
-    @Test("Small steps count together, and 64 KiB or a whole piece begin the count again", .covers("U-414"))
+    @Test("Small steps count together, and 64 KiB or a whole piece begin the count again")
     func stalls() {
         var stalls = UploadStalls(now: 0)
         for index in 1...7 { stalls.add(Int64(index), isWhole: false, now: 5) }

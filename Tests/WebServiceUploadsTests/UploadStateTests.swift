@@ -13,12 +13,12 @@ struct UploadStateTests {
         expires: nil,
         checksum: "sha1")
 
-    @Test("A state that is encoded and decoded is equal", .covers("U-407"))
+    @Test("A state that is encoded and decoded is equal")
     func roundTrip() throws {
         #expect(UploadState(encoded: try #require(state.encoded)) == state)
     }
 
-    @Test("No truncated or changed state is decoded", .covers("U-407"))
+    @Test("No truncated or changed state is decoded")
     func damage() throws {
         let bytes = try #require(state.encoded)
         let decoded = (0..<bytes.count).filter { UploadState(encoded: bytes.prefix($0)) != nil }
@@ -31,7 +31,7 @@ struct UploadStateTests {
         #expect(flipped == [])
     }
 
-    @Test("A state of another request, or of a file with another size, date or prefix, is not used", .covers("U-408"))
+    @Test("A state of another request, or of a file with another size, date or prefix, is not used")
     func identity() {
         var others = [state, state, state, state]
         others[0].request = "s"
@@ -42,14 +42,14 @@ struct UploadStateTests {
         #expect(state.isSameUpload(as: state))
     }
 
-    @Test("A state that is too long is not encoded", .covers("U-407"))
+    @Test("A state that is too long is not encoded")
     func long() {
         var state = state
         state.location = String(repeating: "a", count: UploadState.maximumLength)
         #expect(state.encoded == nil)
     }
 
-    @Test("A damaged state starts the upload over", .covers("U-407"), arguments: [0, 1, 40, 200, -1])
+    @Test("A damaged state starts the upload over", arguments: [0, 1, 40, 200, -1])
     func damagedState(_ length: Int) async throws {
         let fixture = try UploadFixture(.tus)
         try await fixture.interrupt(after: 2)
@@ -63,7 +63,7 @@ struct UploadStateTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("A file whose size, date, first or later bytes have changed starts over", .covers("U-408"), arguments: 0...3)
+    @Test("A file whose size, date, first or later bytes have changed starts over", arguments: 0...3)
     func changedFile(_ change: Int) async throws {
         let fixture = try UploadFixture(.draft)
         try await fixture.interrupt(after: 2)
@@ -87,7 +87,7 @@ struct UploadStateTests {
     }
 
     @Test(
-        "A file that changes while it is uploaded is an error, and never a whole file on the server", .covers("U-408"))
+        "A file that changes while it is uploaded is an error, and never a whole file on the server")
     func changesMeanwhile() async throws {
         let fixture = try UploadFixture(.tus)
         fixture.server.set { _, number in
@@ -99,7 +99,7 @@ struct UploadStateTests {
         #expect(fixture.server.upload?.isComplete == false)
     }
 
-    @Test("Another URL, method or protocol has its own state", .covers("U-408"))
+    @Test("Another URL, method or protocol has its own state")
     func otherRequest() async throws {
         let fixture = try UploadFixture(.tus)
         try await fixture.interrupt(after: 2)
@@ -112,7 +112,7 @@ struct UploadStateTests {
         #expect(try await fixture.upload().value.resumedFrom == 200_000)
     }
 
-    @Test("A state in a folder of the caller distinguishes files of the same name", .covers("U-409"))
+    @Test("A state in a folder of the caller distinguishes files of the same name")
     func ownFolder() async throws {
         let fixture = try UploadFixture(.tus)
         let states = TemporaryFolder()
@@ -130,7 +130,7 @@ struct UploadStateTests {
         #expect(try names(in: states.url) == [])
     }
 
-    @Test("A folder that does not exist fails before anything is sent", .covers("U-410"))
+    @Test("A folder that does not exist fails before anything is sent")
     func noFolder() async throws {
         let fixture = try UploadFixture(.tus)
         let error = await #expect(throws: WebServiceError.self) {
@@ -141,7 +141,7 @@ struct UploadStateTests {
         #expect(fixture.server.log == [])
     }
 
-    @Test("A long file name is replaced by a hash", .covers("U-409"))
+    @Test("A long file name is replaced by a hash")
     func longName() async throws {
         let fixture = try UploadFixture(.tus)
         let name = String(repeating: "é", count: 120)
@@ -159,7 +159,7 @@ struct UploadStateTests {
 @Suite("The state of uploads on a small disk", .permit)
 struct UploadStateDiskTests {
     @Test(
-        "A full disk fails before anything is sent, and the upload succeeds when there is space", .covers("U-410"),
+        "A full disk fails before anything is sent, and the upload succeeds when there is space",
         .enabled(if: SmallDisk.canMount, "requires the permission to mount a file system"))
     func full() async throws {
         try await SmallDisk.with(kilobytes: 64) { disk in
@@ -178,7 +178,7 @@ struct UploadStateDiskTests {
     }
 
     @Test(
-        "A disk that becomes full ends the upload with an error, and its state remains readable", .covers("U-410"),
+        "A disk that becomes full ends the upload with an error, and its state remains readable",
         .enabled(if: SmallDisk.canMount, "requires the permission to mount a file system"))
     func becomesFull() async throws {
         try await SmallDisk.with(kilobytes: 64) { disk in
@@ -200,7 +200,7 @@ struct UploadStateDiskTests {
     }
 
     @Test(
-        "A read-only folder fails before anything is sent", .covers("U-410"),
+        "A read-only folder fails before anything is sent",
         .enabled(if: SmallDisk.canMount, "requires the permission to mount a file system"))
     func readOnly() async throws {
         try await SmallDisk.with(kilobytes: 64) { disk in

@@ -14,7 +14,7 @@ import FoundationNetworking
 struct UploadTests {
     static let combinations = UploadProtocol.allCases.flatMap { kind in UploadSession.allCases.map { (kind, $0) } }
 
-    @Test("A file arrives whole, in pieces, and leaves no state", .covers("U-400"), arguments: combinations)
+    @Test("A file arrives whole, in pieces, and leaves no state", arguments: combinations)
     func whole(_ kind: UploadProtocol, _ session: UploadSession) async throws {
         let fixture = try UploadFixture(kind, over: session)
         let progress = Collected<TransferProgress>()
@@ -32,7 +32,7 @@ struct UploadTests {
         #expect(progress.values.allSatisfy { $0.bytesToSend == 350_000 })
     }
 
-    @Test("The draft delivers the response of the resource, and its fields and type are sent once", .covers("U-400"))
+    @Test("The draft delivers the response of the resource, and its fields and type are sent once")
     func response() async throws {
         let fixture = try UploadFixture(.draft)
         let file = try await fixture.upload().value
@@ -46,7 +46,7 @@ struct UploadTests {
             ])
     }
 
-    @Test("A file of at most one piece is one request of the draft", .covers("U-400"), arguments: [0, 1, 100_000])
+    @Test("A file of at most one piece is one request of the draft", arguments: [0, 1, 100_000])
     func small(_ count: Int) async throws {
         let fixture = try UploadFixture(.draft, count)
         let file = try await fixture.upload().value
@@ -57,7 +57,7 @@ struct UploadTests {
         #expect(isStored)
     }
 
-    @Test("An empty file and one of a single byte are uploads of tus", .covers("U-400"), arguments: [0, 1])
+    @Test("An empty file and one of a single byte are uploads of tus", arguments: [0, 1])
     func smallTus(_ count: Int) async throws {
         let fixture = try UploadFixture(.tus, count)
         let file = try await fixture.upload().value
@@ -69,7 +69,7 @@ struct UploadTests {
     }
 
     @Test(
-        "Without the extension, the creation of tus has no content", .covers("U-401"), arguments: UploadSession.allCases
+        "Without the extension, the creation of tus has no content", arguments: UploadSession.allCases
     )
     func creation(_ session: UploadSession) async throws {
         let fixture = try UploadFixture(
@@ -81,7 +81,7 @@ struct UploadTests {
         #expect(isStored)
     }
 
-    @Test("A later upload continues at the server's offset", .covers("U-402"), arguments: combinations)
+    @Test("A later upload continues at the server's offset", arguments: combinations)
     func resumed(_ kind: UploadProtocol, _ session: UploadSession) async throws {
         let fixture = try UploadFixture(kind, over: session)
         try await fixture.interrupt(after: 2)
@@ -97,7 +97,7 @@ struct UploadTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("An upload whose last response was lost is complete", .covers("U-402"), arguments: UploadProtocol.allCases)
+    @Test("An upload whose last response was lost is complete", arguments: UploadProtocol.allCases)
     func lostResponse(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind)
         let server = fixture.server
@@ -112,7 +112,7 @@ struct UploadTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("A whole file that the draft's server has not completed is completed without content", .covers("U-402"))
+    @Test("A whole file that the draft's server has not completed is completed without content")
     func uncompleted() async throws {
         let fixture = try UploadFixture(.draft)
         try await fixture.interrupt(after: 3)
@@ -127,7 +127,7 @@ struct UploadTests {
     }
 
     @Test(
-        "With a retry policy, an upload continues after a lost connection and a transient status", .covers("U-403"),
+        "With a retry policy, an upload continues after a lost connection and a transient status",
         arguments: UploadProtocol.allCases)
     func retried(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind)
@@ -150,7 +150,7 @@ struct UploadTests {
         #expect(fixture.server.log.filter { $0.hasPrefix("HEAD") }.count == 2)
     }
 
-    @Test("The attempts of a retry policy end the upload, and the state remains", .covers("U-403"))
+    @Test("The attempts of a retry policy end the upload, and the state remains")
     func attempts() async throws {
         let fixture = try UploadFixture(.tus)
         fixture.service.interceptors = [.retry(maximumAttempts: 3, baseDelay: .zero)]
@@ -160,7 +160,7 @@ struct UploadTests {
         #expect(try fixture.state != nil)
     }
 
-    @Test("A cancelled upload leaves its state and continues later", .covers("U-402"), arguments: combinations)
+    @Test("A cancelled upload leaves its state and continues later", arguments: combinations)
     func cancelled(_ kind: UploadProtocol, _ session: UploadSession) async throws {
         let fixture = try UploadFixture(kind, over: session)
         let task = fixture.upload()
@@ -182,7 +182,7 @@ struct UploadTests {
         #expect(isStored)
     }
 
-    @Test("The second upload of a file to a URL fails while the first is in progress", .covers("U-404"))
+    @Test("The second upload of a file to a URL fails while the first is in progress")
     func conflict() async throws {
         let fixture = try UploadFixture(.tus)
         let other = fixture.upload()
@@ -203,7 +203,7 @@ struct UploadTests {
         #expect(isStored)
     }
 
-    @Test("An upload is ended on the server, and the next one begins anew", .covers("U-405"), arguments: combinations)
+    @Test("An upload is ended on the server, and the next one begins anew", arguments: combinations)
     func ended(_ kind: UploadProtocol, _ session: UploadSession) async throws {
         let fixture = try UploadFixture(kind, over: session)
         #expect(try await fixture.request.endUpload(resuming: kind).value == false)
@@ -217,7 +217,7 @@ struct UploadTests {
         #expect(try await fixture.upload().value.resumedFrom == 0)
     }
 
-    @Test("An upload that the server no longer has is ended", .covers("U-405"), arguments: UploadProtocol.allCases)
+    @Test("An upload that the server no longer has is ended", arguments: UploadProtocol.allCases)
     func endedTwice(_ kind: UploadProtocol) async throws {
         let fixture = try UploadFixture(kind)
         try await fixture.interrupt(after: 2)
@@ -226,7 +226,7 @@ struct UploadTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("A request without a file, or whose body is compressed, fails before anything is sent", .covers("U-406"))
+    @Test("A request without a file, or whose body is compressed, fails before anything is sent")
     func refused() async throws {
         let fixture = try UploadFixture(.draft)
         let requests: [SessionTask] = [
@@ -245,7 +245,7 @@ struct UploadTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("A task that uploads is listed as an upload", .covers("U-400"))
+    @Test("A task that uploads is listed as an upload")
     func listed() async throws {
         let fixture = try UploadFixture(.tus)
         let kinds = Collected<String>()

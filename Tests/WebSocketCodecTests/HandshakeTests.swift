@@ -119,7 +119,7 @@ struct HandshakeTests {
     }
 
     @Test(
-        "A response with NUL in its head is refused", .covers("W-36"),
+        "A response with NUL in its head is refused",
         arguments: [
             "HTTP/1.1 101 a\0b\r\n\r\n", "HTTP/1.1 101 \r\nX: a\0b\r\n\r\n", "HTTP/1.1 403 \r\nX\0: a\r\n\r\n",
             "HTTP/1.1 103 \r\nX: \0\r\n\r\nHTTP/1.1 101 \r\n\r\n",

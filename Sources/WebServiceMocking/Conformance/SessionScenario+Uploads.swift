@@ -5,7 +5,7 @@ import WebServiceCore
 extension SessionScenario {
     static let uploads: [SessionScenario] = [413, 401].map { status in
         SessionScenario(
-            "H-07: a \(status) and a reset during an upload of 20 MB is a response or an error in time, "
+            "a \(status) and a reset during an upload of 20 MB is a response or an error in time, "
                 + "and the next request succeeds",
             requiresSocket: true
         ) { stage in

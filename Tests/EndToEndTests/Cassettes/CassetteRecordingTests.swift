@@ -40,7 +40,7 @@ import WebServiceMocking
     }
 
     @Test(
-        "A recording of a server contains no secret and replays without the server", .covers("H-49"),
+        "A recording of a server contains no secret and replays without the server",
         arguments: RealSession.allCases)
     func record(kind: RealSession) async throws {
         let file = folder.appendingPathComponent("\(kind).json")
@@ -89,7 +89,7 @@ import WebServiceMocking
         }
     }
     @Test(
-        "Missing exchanges are sent to a server and added, and the others are replayed", .covers("M-360"),
+        "Missing exchanges are sent to a server and added, and the others are replayed",
         arguments: RealSession.allCases)
     func recordMissing(kind: RealSession) async throws {
         let file = folder.appendingPathComponent("\(kind)-missing.json")

@@ -22,7 +22,7 @@ struct DownloadAttemptTests {
     }
 
     @Test(
-        "A server that sends one byte for each range gets nine requests", .covers("D-302"),
+        "A server that sends one byte for each range gets nine requests",
         arguments: RealSession.streaming, [true, false])
     func oneByte(session: RealSession, servesWholeFile: Bool) async throws {
         let fixture = try DownloadFixture(over: session)
@@ -44,7 +44,7 @@ struct DownloadAttemptTests {
         #expect(fixture.ranges.last == "")
     }
 
-    @Test("A server that sends one byte for each piece gets few requests", .covers("D-302"), arguments: [2, 4])
+    @Test("A server that sends one byte for each piece gets few requests", arguments: [2, 4])
     func oneBytePerPiece(connections: Int) async throws {
         let fixture = try DownloadFixture(0) { request, _ in Self.short(request, of: Self.large) }
         await fails(.download) { try await fixture.download(connections: connections).value }
@@ -55,7 +55,7 @@ struct DownloadAttemptTests {
     }
 
     @Test(
-        "Interruptions after one byte are limited by the maximum number of attempts", .covers("D-302"),
+        "Interruptions after one byte are limited by the maximum number of attempts",
         arguments: [1, 3])
     func interruptions(maximumAttempts: Int) async throws {
         let fixture = try DownloadFixture()
@@ -70,7 +70,7 @@ struct DownloadAttemptTests {
         #expect(fixture.requests.count <= maximumAttempts + 1)
     }
 
-    @Test("Short parts of at least 64 KiB are not limited", .covers("D-302"))
+    @Test("Short parts of at least 64 KiB are not limited")
     func parts() async throws {
         let fixture = try DownloadFixture()
         try await fixture.interrupt(after: 1)
@@ -83,7 +83,7 @@ struct DownloadAttemptTests {
     }
 
     @Test(
-        "A server that accepts two connections serves a download with four", .covers("D-303"),
+        "A server that accepts two connections serves a download with four",
         arguments: [nil, .continuing(baseDelay: .milliseconds(2))] as [RetryPolicy?], [503, 429])
     func fewConnections(policy: RetryPolicy?, status: Int) async throws {
         let active = Mutex((now: 0, most: 0, rejected: 0))
@@ -130,7 +130,7 @@ struct DownloadAttemptTests {
         #expect(fixture.requests.count == 6 + rejected)
     }
 
-    @Test("A server that rejects every piece gets few requests, and the error is final", .covers("D-303"))
+    @Test("A server that rejects every piece gets few requests, and the error is final")
     func noConnections() async throws {
         let fixture = try DownloadFixture(0) { request, number in
             guard number == 0 else { return MockResponse(statusCode: 503) }
@@ -143,7 +143,7 @@ struct DownloadAttemptTests {
     }
 
     @Test(
-        "A piece that ends early is not compared with its hash, and is continued or retained", .covers("D-305"),
+        "A piece that ends early is not compared with its hash, and is continued or retained",
         arguments: [true, false])
     func shortPiece(isContinued: Bool) async throws {
         let fixture = try DownloadFixture(0) { request, number in

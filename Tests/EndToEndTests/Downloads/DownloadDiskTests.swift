@@ -10,7 +10,7 @@ import WebServiceMocking
 @Suite("Downloads to a small disk", .permit)
 struct DownloadDiskTests {
     @Test(
-        "A disk that becomes full is an error, and the download continues when there is space", .covers("D-20"),
+        "A disk that becomes full is an error, and the download continues when there is space",
         .enabled(if: SmallDisk.canMount, "requires the permission to mount a file system"),
         arguments: [1, 65_536, 200_000, 900_000])
     func full(free: Int) async throws {

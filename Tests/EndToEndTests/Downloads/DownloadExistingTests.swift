@@ -18,7 +18,7 @@ struct DownloadExistingTests {
     }
 
     @Test(
-        "A file at the destination is retained, replaced or an error, as specified", .covers("D-312"),
+        "A file at the destination is retained, replaced or an error, as specified",
         arguments: [DownloadedFile.Existing.resume, .replace, .fail, .addNumber])
     func file(existing: DownloadedFile.Existing) async throws {
         let fixture = try DownloadFixture()
@@ -39,7 +39,7 @@ struct DownloadExistingTests {
 
     @Test(
         "The bytes of an interrupted download of the same URL are reused or discarded, as specified",
-        .covers("D-312"), arguments: [DownloadedFile.Existing.resume, .replace, .fail, .addNumber])
+        arguments: [DownloadedFile.Existing.resume, .replace, .fail, .addNumber])
     func interrupted(existing: DownloadedFile.Existing) async throws {
         let fixture = try DownloadFixture()
         try await fixture.interrupt(after: 400_000)
@@ -50,7 +50,7 @@ struct DownloadExistingTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("A number is added if a link or a folder is at the destination", .covers("D-313"))
+    @Test("A number is added if a link or a folder is at the destination")
     func otherEntries() async throws {
         let fixture = try DownloadFixture(1_000)
         let target = fixture.folder.appendingPathComponent("target")
@@ -64,7 +64,7 @@ struct DownloadExistingTests {
         #expect(try fixture.names == ["a (1).iso", "a (2).iso", "a.iso", "target"])
     }
 
-    @Test("An interrupted download with a number is continued, one of another URL is retained", .covers("D-313"))
+    @Test("An interrupted download with a number is continued, one of another URL is retained")
     func interruptedWithNumber() async throws {
         let fixture = try DownloadFixture()
         try await fixture.interrupt(after: 400_000)
@@ -86,7 +86,7 @@ struct DownloadExistingTests {
         #expect(try fixture.partHas(fixture.content.prefix(400_000)))
     }
 
-    @Test("Downloads to one destination at the same time are different files", .covers("D-313"))
+    @Test("Downloads to one destination at the same time are different files")
     func simultaneous() async throws {
         let fixture = try DownloadFixture(1_000)
         let contents = (0..<8).map { DownloadFixture.content(1_000, seed: $0) }
@@ -105,7 +105,7 @@ struct DownloadExistingTests {
         #expect(try fixture.names.count == contents.count)
     }
 
-    @Test("A file that appears during the download is retained", .covers("D-313"))
+    @Test("A file that appears during the download is retained")
     func appearing() async throws {
         let fixture = try DownloadFixture(1_000)
         let destination = fixture.destination
@@ -118,7 +118,7 @@ struct DownloadExistingTests {
         #expect(try fixture.names == ["a (1).iso", "a.iso"])
     }
 
-    @Test("If all names are taken, the download is an error before the request", .covers("D-313"))
+    @Test("If all names are taken, the download is an error before the request")
     func allTaken() async throws {
         let fixture = try DownloadFixture(1_000)
         try Self.mine.write(to: fixture.destination)

@@ -15,7 +15,7 @@ struct DownloadFailureTests {
     }
 
     @Test(
-        "A connection that is lost every 64 KiB is continued by a retry policy", .covers("D-03"),
+        "A connection that is lost every 64 KiB is continued by a retry policy",
         arguments: RealSession.streaming)
     func cuts(session: RealSession) async throws {
         let fixture = try DownloadFixture(over: session) { request, _ in
@@ -33,7 +33,7 @@ struct DownloadFailureTests {
         if session.isCurl { #expect(offsets == (1...15).map { $0 * 65_536 }) }
     }
 
-    @Test("Attempts without any bytes are limited by the retry policy", .covers("D-03"))
+    @Test("Attempts without any bytes are limited by the retry policy")
     func fruitless() async throws {
         let fixture = try DownloadFixture { request, number in
             let response = Self.part(request)
@@ -50,7 +50,7 @@ struct DownloadFailureTests {
         #expect(try fixture.part.count == 65_536)
     }
 
-    @Test("A server that does not serve parts is not asked again and again", .covers("D-03"))
+    @Test("A server that does not serve parts is not asked again and again")
     func restartsAreLimited() async throws {
         let fixture = try DownloadFixture { _, _ in MockResponse(statusCode: 200).cut(Self.content, after: 65_536) }
         fixture.service.interceptors = [.continuing()]
@@ -78,7 +78,7 @@ struct DownloadFailureTests {
         #expect(try fixture.names == [])
     }
 
-    @Test("A destination that cannot be used is an error before the request", .covers("D-22"))
+    @Test("A destination that cannot be used is an error before the request")
     func destinations() async throws {
         let fixture = try DownloadFixture()
         try FileManager.default.createDirectory(at: fixture.destination, withIntermediateDirectories: false)
@@ -95,7 +95,7 @@ struct DownloadFailureTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("A folder that is removed during the download is an error", .covers("D-22"))
+    @Test("A folder that is removed during the download is an error")
     func removedFolder() async throws {
         let fixture = try DownloadFixture()
         let folder = fixture.folder
@@ -113,7 +113,7 @@ struct DownloadFailureTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path))
     }
 
-    @Test("A file that appears during the download is not replaced", .covers("D-23"))
+    @Test("A file that appears during the download is not replaced")
     func appearing() async throws {
         let fixture = try DownloadFixture()
         let destination = fixture.destination
@@ -132,7 +132,7 @@ struct DownloadFailureTests {
         #expect(try fixture.fileHas(fixture.content))
     }
 
-    @Test("One of two downloads to a destination is refused", .covers("D-24"))
+    @Test("One of two downloads to a destination is refused")
     func twice() async throws {
         let fixture = try DownloadFixture()
         let gate = DispatchSemaphore(value: 0)
@@ -154,7 +154,7 @@ struct DownloadFailureTests {
         #expect(try fixture.fileHas(Self.content))
     }
 
-    @Test("A cancelled download leaves its bytes for the next one, which may begin at once", .covers("D-30"))
+    @Test("A cancelled download leaves its bytes for the next one, which may begin at once")
     func cancelled() async throws {
         let fixture = try DownloadFixture(10_000_000)
         var refetched = 0
@@ -222,7 +222,7 @@ struct DownloadFailureTests {
         }
     }
 
-    @Test("A wrong hash of the file or a part removes it, and a right one does not", .covers("D-17", "D-18", "D-19"))
+    @Test("A wrong hash of the file or a part removes it, and a right one does not")
     func digests() async throws {
         let right = "sha-256=:\(Data(Self.sha256).base64EncodedString()):"
         let wrong = "sha-256=:\(Data(repeating: 0, count: 32).base64EncodedString()):"
@@ -246,7 +246,7 @@ struct DownloadFailureTests {
         }
     }
 
-    @Test("A hash in the trailer fields is verified", .covers("D-17"))
+    @Test("A hash in the trailer fields is verified")
     func trailers() async throws {
         for isRight in [true, false] {
             let digest = Data(isRight ? Self.sha256 : [UInt8](repeating: 0, count: 32)).base64EncodedString()
@@ -265,7 +265,7 @@ struct DownloadFailureTests {
         }
     }
 
-    @Test("A given hash is that of the whole file, also if it was continued", .covers("D-19"))
+    @Test("A given hash is that of the whole file, also if it was continued")
     func checksum() async throws {
         let hex = Self.sha256.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         for isRight in [true, false] {
@@ -289,7 +289,7 @@ struct DownloadFailureTests {
         0x2F, 0x19, 0x35, 0x2C, 0x26, 0xD7, 0x0E, 0xE8, 0x0C, 0x33, 0xB8, 0xB9, 0x54, 0x8D, 0x0E, 0xE9,
     ]
 
-    @Test("A file that is larger than the disk is refused before anything is written", .covers("D-26"))
+    @Test("A file that is larger than the disk is refused before anything is written")
     func space() async throws {
         let fixture = try DownloadFixture { _, _ in
             var response = MockResponse(statusCode: 200)
@@ -306,7 +306,7 @@ struct DownloadFailureTests {
 
     @Test(
         "A length that is too large for the disk or for an integer is an error, and no bytes are written",
-        .covers("D-27"), arguments: ["9223372036854775807", "9223372036854775808", "100000000000000000000000"])
+        arguments: ["9223372036854775807", "9223372036854775808", "100000000000000000000000"])
     func hugeLength(length: String) async throws {
         // Foundation on Linux traps on the first of these lengths.
         for session in RealSession.allCases where session.isCurl {

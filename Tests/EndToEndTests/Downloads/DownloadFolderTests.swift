@@ -16,7 +16,7 @@ struct DownloadFolderTests {
         }
     }
 
-    @Test("Missing folders are created on request, with the permissions of new folders", .covers("D-310"))
+    @Test("Missing folders are created on request, with the permissions of new folders")
     func missing() async throws {
         let fixture = try DownloadFixture()
         let destination = fixture.folder.appendingPathComponent("b/ü c/a.iso")
@@ -34,7 +34,7 @@ struct DownloadFolderTests {
         #expect(try mode(of: fixture.folder.appendingPathComponent("b/ü c")) == usual)
     }
 
-    @Test("Existing folders, and links to folders, are used", .covers("D-310"))
+    @Test("Existing folders, and links to folders, are used")
     func existing() async throws {
         let fixture = try DownloadFixture(1_000)
         let folder = fixture.folder.appendingPathComponent("b")
@@ -49,7 +49,7 @@ struct DownloadFolderTests {
         #expect(try names(in: folder) == ["a (1).iso", "a.iso", "c"])
     }
 
-    @Test("Without a name, the folders are created when the response has arrived", .covers("D-310"))
+    @Test("Without a name, the folders are created when the response has arrived")
     func withoutName() async throws {
         let fixture = try DownloadFixture(1_000) { _, number in
             number == 0 ? MockResponse(statusCode: 404) : .text("ale")
@@ -63,7 +63,7 @@ struct DownloadFolderTests {
         #expect(file.url.path.hasSuffix("b/c/a.iso"))
     }
 
-    @Test("A file or a broken link in the path is an error before the request that names it", .covers("D-311"))
+    @Test("A file or a broken link in the path is an error before the request that names it")
     func obstacles() async throws {
         let fixture = try DownloadFixture(1_000)
         let file = fixture.folder.appendingPathComponent("file")

@@ -27,7 +27,7 @@ struct DownloadKillTests {
         }
     }
 
-    @Test("A large file needs hardly more memory than a small one", .covers("D-35"))
+    @Test("A large file needs hardly more memory than a small one")
     func memory() async throws {
         let sizes = [1 << 20, isSoak ? 5 << 30 : 96 << 20]
         let server = try MockServer.forTest { request in
@@ -54,7 +54,7 @@ struct DownloadKillTests {
     }
 
     @Test(
-        "Killed at any instant, a download is absent or whole, and continues where it ended", .covers("D-02"),
+        "Killed at any instant, a download is absent or whole, and continues where it ended",
         arguments: [(1, isSoak ? 900 : 12, 4_000_000), (4, isSoak ? 100 : 3, 44 << 20)])
     func kills(connections: Int, count: Int, size: Int) async throws {
         let victim = Mutex(Victim(rest: .max))

@@ -34,7 +34,7 @@ struct DownloadNameTests {
     }
 
     @Test(
-        "A file that exists is not replaced by one whose name the server chooses", .covers("D-301"),
+        "A file that exists is not replaced by one whose name the server chooses",
         arguments: RealSession.allCases, [DownloadedFile.Existing.resume, .replace])
     func existing(session: RealSession, existing: DownloadedFile.Existing) async throws {
         let fixture = try Self.fixture(over: session)
@@ -48,7 +48,7 @@ struct DownloadNameTests {
         #expect(try fixture.names == ["b (1).iso", "b (2).iso", "b.iso"])
     }
 
-    @Test("A name from the URL does not replace a file either", .covers("D-301"))
+    @Test("A name from the URL does not replace a file either")
     func nameOfURL() async throws {
         let fixture = try DownloadFixture(1_000)
         try Data("mine".utf8).write(to: fixture.destination)
@@ -60,7 +60,7 @@ struct DownloadNameTests {
         #expect(try fixture.fileHas(fixture.content))
     }
 
-    @Test("With `existing: .fail`, a file with the suggested name is an error", .covers("D-301"))
+    @Test("With `existing: .fail`, a file with the suggested name is an error")
     func failing() async throws {
         let fixture = try Self.fixture()
         try Data("mine".utf8).write(to: fixture.folder.appendingPathComponent("b.iso"))
@@ -73,7 +73,7 @@ struct DownloadNameTests {
         #expect(try fixture.names == ["b.iso"])
     }
 
-    @Test("A link, a folder and a hidden file at the suggested name are not replaced", .covers("D-301"))
+    @Test("A link, a folder and a hidden file at the suggested name are not replaced")
     func otherEntries() async throws {
         let target = try Self.fixture()
         try Data("mine".utf8).write(to: target.destination)
@@ -97,7 +97,7 @@ struct DownloadNameTests {
         #expect(try Self.text(hidden, ".profile") == "mine")
     }
 
-    @Test("A file that appears during the download is not replaced", .covers("D-301"))
+    @Test("A file that appears during the download is not replaced")
     func appearing() async throws {
         let fixture = try DownloadFixture(1_000)
         let content = fixture.content
@@ -124,7 +124,7 @@ struct DownloadNameTests {
         #expect(try fixture.names == ["b (1).iso", "b (2).iso", "b.iso"])
     }
 
-    @Test("Downloads with the same suggested name at the same time are different files", .covers("D-301"))
+    @Test("Downloads with the same suggested name at the same time are different files")
     func simultaneous() async throws {
         let fixture = try DownloadFixture(1_000)
         let contents = (0..<8).map { DownloadFixture.content(1_000, seed: $0) }
@@ -142,7 +142,7 @@ struct DownloadNameTests {
         #expect(try fixture.names == (["b.iso"] + (1...7).map { "b (\($0)).iso" }).sorted())
     }
 
-    @Test("The bytes of another interrupted download with the suggested name remain", .covers("D-301"))
+    @Test("The bytes of another interrupted download with the suggested name remain")
     func otherPart() async throws {
         let fixture = try DownloadFixture()
         try await fixture.interrupt(after: 400_000)

@@ -12,7 +12,7 @@ struct DownloadPartialTests {
         try await DownloadedFile.Partial.list(in: fixture.folder)
     }
 
-    @Test("An interrupted download is listed, and after its removal the next one starts over", .covers("D-314"))
+    @Test("An interrupted download is listed, and after its removal the next one starts over")
     func interrupted() async throws {
         let fixture = try DownloadFixture()
         try await fixture.interrupt(after: 400_000)
@@ -26,7 +26,7 @@ struct DownloadPartialTests {
         #expect(try await Self.list(fixture).isEmpty)
     }
 
-    @Test("An interrupted download that cannot be continued is listed as well", .covers("D-314"))
+    @Test("An interrupted download that cannot be continued is listed as well")
     func withoutValidator() async throws {
         let fixture = try DownloadFixture()
         try await fixture.interrupt(after: 400_000) { $0.headers["ETag"] = nil }
@@ -36,7 +36,7 @@ struct DownloadPartialTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("A download in progress is not removed, and completes", .covers("D-315"))
+    @Test("A download in progress is not removed, and completes")
     func inProgress() async throws {
         let fixture = try DownloadFixture()
         let (content, gate) = (fixture.content, DispatchSemaphore(value: 0))
@@ -63,7 +63,7 @@ struct DownloadPartialTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("A download of another process is in progress until the process is killed", .covers("D-315"))
+    @Test("A download of another process is in progress until the process is killed")
     func otherProcess() async throws {
         let fixture = try DownloadFixture { _, _ in
             var response = MockResponse(statusCode: 200, data: Data(count: 1_000_000))

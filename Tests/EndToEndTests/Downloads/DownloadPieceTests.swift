@@ -28,7 +28,7 @@ struct DownloadPieceTests {
     private static let ranges = (0..<6).map { "bytes=\($0 * piece)-\(min(($0 + 1) * piece, content.count) - 1)" }
         .sorted()
 
-    @Test("Several connections download the pieces of a large file", .covers("D-31"), arguments: [2, 4, 64])
+    @Test("Several connections download the pieces of a large file", arguments: [2, 4, 64])
     func pieces(connections: Int) async throws {
         let active = Mutex((now: 0, most: 0))
         let fixture = try DownloadFixture(0) { request, _ in
@@ -54,7 +54,7 @@ struct DownloadPieceTests {
         #expect(active.withLock { $0.most } <= connections)
     }
 
-    @Test("A server that does not serve parts receives one request", .covers("D-32"))
+    @Test("A server that does not serve parts receives one request")
     func unsupported() async throws {
         let fixture = try DownloadFixture(0) { _, _ in MockResponse(statusCode: 200, data: Self.content) }
         let file = try await Self.download(fixture)
@@ -63,7 +63,7 @@ struct DownloadPieceTests {
         #expect(fixture.requests.count == 1)
     }
 
-    @Test("A file without a validator is downloaded by one request for the whole file", .covers("D-32"))
+    @Test("A file without a validator is downloaded by one request for the whole file")
     func withoutValidator() async throws {
         let fixture = try DownloadFixture(0) { request, _ in MockResponse(file: Self.content, eTag: nil, for: request) }
         _ = try await Self.download(fixture)
@@ -71,7 +71,7 @@ struct DownloadPieceTests {
         #expect(fixture.ranges == ["bytes=0-8388607", ""])
     }
 
-    @Test("A short file is downloaded by one connection", .covers("D-32"))
+    @Test("A short file is downloaded by one connection")
     func short() async throws {
         let fixture = try DownloadFixture(9 << 20)
         _ = try await Self.download(fixture)
@@ -83,7 +83,7 @@ struct DownloadPieceTests {
         #expect(tiny.ranges == ["bytes=0-8388607"])
     }
 
-    @Test("A connection without parts is given up, and the others go on", .covers("D-31"))
+    @Test("A connection without parts is given up, and the others go on")
     func oneRefuses() async throws {
         let second = DispatchSemaphore(value: 0)
         let fixture = try DownloadFixture(0) { request, number in
@@ -111,7 +111,7 @@ struct DownloadPieceTests {
     }
 
     @Test(
-        "A server that accepts two of eight connections rejects few requests", .covers("D-317"), arguments: [429, 503])
+        "A server that accepts two of eight connections rejects few requests", arguments: [429, 503])
     func fewOfMany(status: Int) async throws {
         let content = DownloadFixture.content(96 << 20)
         let active = Mutex((now: 0, most: 0, rejected: 0))
@@ -149,7 +149,7 @@ struct DownloadPieceTests {
         #expect(fixture.requests.count == 12 + rejected)
     }
 
-    @Test("A file that changes between two pieces is downloaded again by one connection", .covers("D-31"))
+    @Test("A file that changes between two pieces is downloaded again by one connection")
     func changed() async throws {
         let new = DownloadFixture.content(1_000_000, seed: 7)
         let fixture = try DownloadFixture(0) { request, number in
@@ -162,7 +162,7 @@ struct DownloadPieceTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("Pieces that are interrupted or stall are continued by a retry policy", .covers("D-31"))
+    @Test("Pieces that are interrupted or stall are continued by a retry policy")
     func interrupted() async throws {
         let fixture = try DownloadFixture(0) { request, number in
             var response = Self.part(request)
@@ -178,7 +178,7 @@ struct DownloadPieceTests {
         #expect(fixture.requests.count >= 8)
     }
 
-    @Test("A file whose pieces are all complete is not requested again", .covers("D-11", "D-31"), arguments: [1, 4])
+    @Test("A file whose pieces are all complete is not requested again", arguments: [1, 4])
     func complete(connections: Int) async throws {
         // A folder appears at the destination during the download, so the file cannot be renamed.
         let fixture = try DownloadFixture(0)
@@ -200,7 +200,7 @@ struct DownloadPieceTests {
     }
 
     @Test(
-        "Complete pieces are not downloaded again, with any number of connections", .covers("D-31"), arguments: [1, 4])
+        "Complete pieces are not downloaded again, with any number of connections", arguments: [1, 4])
     func resumed(connections: Int) async throws {
         let fixture = try DownloadFixture(0) { request, number in
             let response = Self.part(request)

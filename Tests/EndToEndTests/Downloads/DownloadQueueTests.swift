@@ -31,7 +31,7 @@ struct DownloadQueueTests {
         }
     }
 
-    @Test("Downloads and uploads beyond the maximum wait, and complete", .covers("D-319", "D-323"))
+    @Test("Downloads and uploads beyond the maximum wait, and complete")
     func mixed() async throws {
         let load = Load()
         let fixture = try DownloadFixture(20_000)
@@ -57,7 +57,7 @@ struct DownloadQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("1,000 requests complete once each, with at most 8 at a time", .covers("D-322"))
+    @Test("1,000 requests complete once each, with at most 8 at a time")
     func thousand() async throws {
         let load = Load()
         let fixture = try DownloadFixture(0) { request, _ in load.counting(.text(request.path)) }
@@ -77,7 +77,7 @@ struct DownloadQueueTests {
         withExtendedLifetime(queue) {}
     }
 
-    @Test("The end of a queue cancels its downloads, whose bytes remain", .covers("D-321"))
+    @Test("The end of a queue cancels its downloads, whose bytes remain")
     func end() async throws {
         let fixture = try DownloadFixture { _, _ in
             var response = MockResponse(statusCode: 200, data: DownloadFixture.content(1_000_000))

@@ -10,7 +10,7 @@ import WebServiceMocking
 struct DownloadRestartTests {
     private static let changed = DownloadFixture.content(900_000, seed: 1)
 
-    @Test("A whole file in place of the part replaces all bytes, once", .covers("D-05", "D-15"))
+    @Test("A whole file in place of the part replaces all bytes, once")
     func wholeFile() async throws {
         let fixture = try DownloadFixture()
         try await fixture.interrupt(after: 400_000)
@@ -26,7 +26,6 @@ struct DownloadRestartTests {
 
     @Test(
         "A part of another version or with another range is not written, and the whole file is requested",
-        .covers("D-06", "D-08"),
         arguments: [
             ("bytes 400000-899999/900000", "\"v2\"", nil), ("bytes 400000-999999/1000000", "\"v2\"", nil),
             ("bytes 400000-899999/900000", DownloadFixture.tag, nil), ("bytes 400001-999999/1000000", nil, nil),
@@ -56,7 +55,7 @@ struct DownloadRestartTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("A part that begins earlier is appended if the common bytes are equal", .covers("D-07"))
+    @Test("A part that begins earlier is appended if the common bytes are equal")
     func overlap() async throws {
         let fixture = try DownloadFixture()
         for differs in [false, true] {
@@ -77,7 +76,7 @@ struct DownloadRestartTests {
         }
     }
 
-    @Test("A part that was not requested is an error", .covers("D-10"))
+    @Test("A part that was not requested is an error")
     func unrequested() async throws {
         let fixture = try DownloadFixture { _, _ in
             var response = MockResponse(statusCode: 206, data: Data(count: 10))
@@ -89,7 +88,7 @@ struct DownloadRestartTests {
         #expect(fixture.ranges == [""])
     }
 
-    @Test("A file that is complete is not requested again", .covers("D-11"))
+    @Test("A file that is complete is not requested again")
     func complete() async throws {
         let fixture = try DownloadFixture()
         // An interruption after the last byte, before the file was renamed.
@@ -103,7 +102,7 @@ struct DownloadRestartTests {
         #expect(file.response.status == 416)
     }
 
-    @Test("A range that cannot be satisfied otherwise is followed by one request for the whole file", .covers("D-11"))
+    @Test("A range that cannot be satisfied otherwise is followed by one request for the whole file")
     func unsatisfied() async throws {
         for range in [nil, "bytes */900000", "bytes */1000001"] as [String?] {
             let fixture = try DownloadFixture()
@@ -120,7 +119,7 @@ struct DownloadRestartTests {
         }
     }
 
-    @Test("A part that does not fit its state, and a damaged state, are not continued", .covers("D-13"))
+    @Test("A part that does not fit its state, and a damaged state, are not continued")
     func damaged() async throws {
         let changes: [@Sendable (URL, URL) throws -> Void] = [
             { part, _ in try Data(count: 1_000_001).write(to: part) },
@@ -149,7 +148,7 @@ struct DownloadRestartTests {
     }
 
     @Test(
-        "Another path or query with the same entity tag is another file", .covers("D-14"),
+        "Another path or query with the same entity tag is another file",
         arguments: ["/b.iso", "/a.iso?id=2", "/a.iso?"], [1, 4])
     func otherFile(path: String, connections: Int) async throws {
         let fixture = try DownloadFixture()
@@ -164,7 +163,7 @@ struct DownloadRestartTests {
 
     @Test(
         "A part of a server that ignores `If-Range` is not joined with another version, whatever it omits",
-        .covers("D-300"), arguments: RealSession.streaming, [nil, "\"v2\"", "W/\"v1\""])
+        arguments: RealSession.streaming, [nil, "\"v2\"", "W/\"v1\""])
     func ignoredCondition(session: RealSession, tag: String?) async throws {
         let other = DownloadFixture.content(1_000_000, seed: 2)
         for hasTag in [true, false] {
@@ -193,7 +192,7 @@ struct DownloadRestartTests {
         }
     }
 
-    @Test("A compressed body is decompressed, and not continued", .covers("D-16"))
+    @Test("A compressed body is decompressed, and not continued")
     func compressed() async throws {
         let text = Data(repeating: UInt8(ascii: "a"), count: 1_000)
         // The text in the format of gzip (RFC 1952).

@@ -19,7 +19,7 @@ struct DownloadSliceTests {
     }
 
     @Test(
-        "A part with status 200 is written where it belongs", .covers("D-441"), arguments: RealSession.streaming,
+        "A part with status 200 is written where it belongs", arguments: RealSession.streaming,
         [1, 4])
     func continued(session: RealSession, connections: Int) async throws {
         let fixture = try DownloadFixture(300_000, over: session)
@@ -33,7 +33,7 @@ struct DownloadSliceTests {
     }
 
     @Test(
-        "A download by several connections from a server that sends parts with status 200 is whole", .covers("D-441"),
+        "A download by several connections from a server that sends parts with status 200 is whole",
         arguments: RealSession.streaming)
     func pieces(session: RealSession) async throws {
         let content = DownloadFixture.content(44 << 20)
@@ -47,7 +47,7 @@ struct DownloadSliceTests {
     }
 
     @Test(
-        "A part with status 200 and without its range is never the whole file", .covers("D-440"),
+        "A part with status 200 and without its range is never the whole file",
         arguments: RealSession.streaming, [true, false])
     func withoutRange(session: RealSession, hasTag: Bool) async throws {
         let fixture = try DownloadFixture(300_000, over: session)
@@ -65,7 +65,7 @@ struct DownloadSliceTests {
     }
 
     @Test(
-        "A server that sends a part for each request is an error", .covers("D-441"), arguments: RealSession.allCases,
+        "A server that sends a part for each request is an error", arguments: RealSession.allCases,
         [1, 4])
     func alwaysParts(session: RealSession, connections: Int) async throws {
         let fixture = try DownloadFixture(300_000, over: session) { _, _ in
@@ -79,7 +79,7 @@ struct DownloadSliceTests {
     }
 
     @Test(
-        "One strong entity tag with two lengths is an error, and the next download starts over", .covers("D-442"),
+        "One strong entity tag with two lengths is an error, and the next download starts over",
         arguments: RealSession.streaming)
     func twoLengths(session: RealSession) async throws {
         let fixture = try DownloadFixture(300_000, over: session)
@@ -97,7 +97,7 @@ struct DownloadSliceTests {
     }
 
     @Test(
-        "Bytes of a response that is too long are not continued", .covers("D-440"), arguments: RealSession.streaming)
+        "Bytes of a response that is too long are not continued", arguments: RealSession.streaming)
     func surplus(session: RealSession) async throws {
         let fixture = try DownloadFixture(300_000, over: session)
         try await fixture.interrupt(after: 100_000)
@@ -115,7 +115,7 @@ struct DownloadSliceTests {
         #expect(try fixture.fileHas(fixture.content))
     }
 
-    @Test("A rate limit below 1 byte per second is an error before a request is sent", .covers("D-445"))
+    @Test("A rate limit below 1 byte per second is an error before a request is sent")
     func rateLimit() async throws {
         let fixture = try DownloadFixture(1_000)
         for rate in [0, -1, Int.min] {

@@ -44,7 +44,7 @@ struct DownloadSystemCallTests {
 
     @Test(
         "After any failed system call, the file is the old one or the new one, and the next download succeeds",
-        .covers("D-21"), arguments: ["EIO", "EINTR", "EDQUOT", "EMFILE"])
+        arguments: ["EIO", "EINTR", "EDQUOT", "EMFILE"])
     func failures(error: String) async throws {
         let fixture = try DownloadFixture(300_000)
         let content = fixture.content
@@ -82,7 +82,7 @@ struct DownloadSystemCallTests {
         #expect(runs >= 3)
     }
 
-    @Test("A disk whose writes take a second does not delay other requests of the session", .covers("D-34"))
+    @Test("A disk whose writes take a second does not delay other requests of the session")
     func slowDisk() async throws {
         let fixture = try DownloadFixture(700_000)
         let content = fixture.content

@@ -38,7 +38,7 @@ struct CallTests {
         }
     }
 
-    @Test("Cancelling before resume sets the outcome, and a later resume has no effect", .covers("H-20"))
+    @Test("Cancelling before resume sets the outcome, and a later resume has no effect")
     func cancelFirst() {
         var state = make()
         let action = state.cancel(at: 0)
@@ -51,7 +51,7 @@ struct CallTests {
         #expect(state.cancel(at: 0) == nil)
     }
 
-    @Test("The first outcome is final, and later ones have no effect", .covers("C-43"))
+    @Test("The first outcome is final, and later ones have no effect")
     func firstOutcome() throws {
         var state = make()
         _ = state.resume(at: Self.instant)
@@ -61,7 +61,7 @@ struct CallTests {
         #expect(try state.result?.get().data == Data([1]))
     }
 
-    @Test("An exchange attached after the outcome is rejected", .covers("H-19"))
+    @Test("An exchange attached after the outcome is rejected")
     func lateAttach() {
         var state = make()
         _ = state.resume(at: Self.instant)

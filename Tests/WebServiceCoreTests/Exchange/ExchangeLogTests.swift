@@ -14,7 +14,7 @@ struct ExchangeLogTests {
         WebService(baseURLString: "", passthroughDelegate: nil, timekeeper: timekeeper ?? clock).GET("/")
     }
 
-    @Test("An exchange sends at most 100 requests", .covers("H-17"))
+    @Test("An exchange sends at most 100 requests")
     func requestLimit() throws {
         let log = task()
         let request = try Request(url: "https://h/").encode()
@@ -85,7 +85,7 @@ struct ExchangeLogTests {
         #expect(recorder.lines().last?.hasPrefix("ended") == true)
     }
 
-    @Test("The dates of a task that was not resumed are those of the service's clock", .covers("M-333"))
+    @Test("The dates of a task that was not resumed are those of the service's clock")
     func datesWithoutResume() {
         let date = Date(timeIntervalSince1970: 1_000)
         let log = task(TestTimekeeper(clock, date: { date }))

@@ -171,8 +171,7 @@ struct InterceptorTests {
     }
 
     @Test(
-        "The number of requests in an exchange is limited, even if an interceptor sends in an endless loop",
-        .covers("H-17"))
+        "The number of requests in an exchange is limited, even if an interceptor sends in an endless loop")
     func messageLimit() async throws {
         let service = WebService.make(session)
         service.interceptors = [
@@ -195,8 +194,7 @@ struct InterceptorTests {
     }
 
     @Test(
-        "Each of 5,000 intercepted exchanges ends exactly once, even if it is cancelled at any time",
-        .covers("C-40", "H-26"))
+        "Each of 5,000 intercepted exchanges ends exactly once, even if it is cancelled at any time")
     func races() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))

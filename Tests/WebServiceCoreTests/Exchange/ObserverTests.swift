@@ -65,7 +65,7 @@ struct ObserverTests {
         #expect(heads == ["head \(status)"])
     }
 
-    @Test("The bytes of a body that fails are an event before the end of the attempt", .covers("L-330"))
+    @Test("The bytes of a body that fails are an event before the end of the attempt")
     func partialBody() async throws {
         let task = service(session).GET("/x").data().resume()
         let exchange = await session.exchanges.wait()[0]
@@ -80,7 +80,7 @@ struct ObserverTests {
             ])
     }
 
-    @Test("The first bytes of a streamed body are events up to the limit of the observers", .covers("L-330"))
+    @Test("The first bytes of a streamed body are events up to the limit of the observers")
     func streamedBytes() async throws {
         let service = service(session)
         let other = EventRecorder(streamedBodyLimit: 4)
@@ -106,7 +106,7 @@ struct ObserverTests {
         #expect(bytes == [Data("abc".utf8), Data("d".utf8)])
     }
 
-    @Test("A streamed body that its reader cannot decode is a failure in the timeline", .covers("L-330"))
+    @Test("A streamed body that its reader cannot decode is a failure in the timeline")
     func undecodableStream() async throws {
         struct Decoder: ContentDecoder {
             func decodeBytes(
@@ -126,7 +126,7 @@ struct ObserverTests {
         #expect(recorder.lines().contains("body: 3 bytes"))
     }
 
-    @Test("The explanation of a stream does not state an end before the end of its body", .covers("L-331"))
+    @Test("The explanation of a stream does not state an end before the end of its body")
     func explanationOfStream() async throws {
         for isCut in [false, true] {
             let session = HandStreamingSession()

@@ -7,7 +7,7 @@ import Testing
 /// The end of a delivery may come between the last value of one caller and the first of the next.
 @Suite("Serial delivery", .permit)
 struct SerialDeliveryTests {
-    @Test("The delivery is finished when the last caller has delivered the last value", .covers("M-388"))
+    @Test("The delivery is finished when the last caller has delivered the last value")
     func overlap() {
         var delivery = SerialDelivery<Int>()
         delivery.append(1)

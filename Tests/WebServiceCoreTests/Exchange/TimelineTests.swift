@@ -21,7 +21,7 @@ struct TimelineTests {
         #expect(WebService.make().GET("/x").timeline.events.isEmpty)
     }
 
-    @Test("A timeline contains redirects and retries in order and has a readable description", .covers("L-05"))
+    @Test("A timeline contains redirects and retries in order and has a readable description")
     func redirected() async throws {
         let session = ScriptedSession([
             .status(503, headers: ["Retry-After": "0"]), .status(302, headers: ["Location": "/v1/y?token=canary"]),

@@ -21,7 +21,7 @@ struct UnneededResponseTests {
     }
 
     @Test(
-        "An error that accompanies a response with another status than 200 to 299 is that of its body", .covers("H-470")
+        "An error that accompanies a response with another status than 200 to 299 is that of its body"
     )
     func completion() async throws {
         for isStreamed in [false, true] {
@@ -40,7 +40,7 @@ struct UnneededResponseTests {
         }
     }
 
-    @Test("The error of a response is that of its status, with the error of the body as its cause", .covers("H-472"))
+    @Test("The error of a response is that of its status, with the error of the body as its cause")
     func error() async throws {
         let task = WebService.make(session(404)).GET("/x").data()
         let error = await #expect(throws: WebServiceError.self) { try await task.value }
@@ -58,8 +58,7 @@ struct UnneededResponseTests {
     }
 
     @Test(
-        "An error of a successful response, of no response and a cancellation are not those of a body",
-        .covers("H-472"))
+        "An error of a successful response, of no response and a cancellation are not those of a body")
     func otherErrors() async throws {
         for status in [200, 204, 299] {
             let task = WebService.make(session(status)).GET("/x").data()
@@ -79,7 +78,7 @@ struct UnneededResponseTests {
         }
     }
 
-    @Test("A body over the limit keeps its status, and an interceptor may replace it", .covers("H-472"))
+    @Test("A body over the limit keeps its status, and an interceptor may replace it")
     func tooLarge() async throws {
         let service = WebService.make(HandSession(text: "0123456789", status: 500))
         let task = service.GET("/x").configure { $0.options.maximumResponseBytes = 4 }.data()
@@ -98,7 +97,7 @@ struct UnneededResponseTests {
         #expect(try await replaced.string().validateNothing().value == "new")
     }
 
-    @Test("A redirect whose body is longer than 1 MiB ends its attempt at the head, or after 1 MiB", .covers("H-470"))
+    @Test("A redirect whose body is longer than 1 MiB ends its attempt at the head, or after 1 MiB")
     func longRedirect() throws {
         let bytes = Array("HTTP/1.1 302 Found\r\nLocation: /y\r\n\r\n".utf8)
         let head = try #require(ResponseHead(bytes: bytes, url: "https://mock.test/x"))
@@ -118,7 +117,7 @@ struct UnneededResponseTests {
         #expect(throws: WebServiceError.self) { try receive() }
     }
 
-    @Test("The limit of 1 MiB does not apply to the body of a redirect that is not followed", .covers("H-470"))
+    @Test("The limit of 1 MiB does not apply to the body of a redirect that is not followed")
     func deliveredRedirect() async throws {
         let session = HandStreamingSession()
         let task = WebService.make(session).GET("/x").configure { $0.options.redirectPolicy = .manual }.data()
@@ -131,7 +130,7 @@ struct UnneededResponseTests {
         #expect(try await task.value.count == 1_200 << 10)
     }
 
-    @Test("An error within the body of a successful response is the result", .covers("H-472"))
+    @Test("An error within the body of a successful response is the result")
     func interruptedSuccess() async throws {
         let session = HandStreamingSession()
         let task = WebService.make(session).GET("/x").data().resume()
@@ -151,7 +150,7 @@ struct UnneededResponseTests {
         func finish() throws {}
     }
 
-    @Test("After an error in a body that is not needed, the exchange waits one second for its end", .covers("H-470"))
+    @Test("After an error in a body that is not needed, the exchange waits one second for its end")
     func stalledBody() async throws {
         let (session, clock) = (HandStreamingSession(), ManualTimekeeper())
         let task = WebService.make(session, timekeeper: clock).GET("/x").data().resume()
@@ -166,7 +165,7 @@ struct UnneededResponseTests {
         #expect(error?.status == 503)
     }
 
-    @Test("An error mapper receives the response with the bytes before the error", .covers("H-472"))
+    @Test("An error mapper receives the response with the bytes before the error")
     func mapper() async throws {
         let mapper: any ErrorMapper = .closure {
             TestError(name: "\($0.status) \(String(decoding: $0.data, as: UTF8.self))")
@@ -191,7 +190,7 @@ struct UnneededResponseTests {
     }
 
     @Test(
-        "A session around another one and the delegate receive the response together with the error", .covers("H-470"))
+        "A session around another one and the delegate receive the response together with the error")
     func wrapped() async throws {
         struct Wrapper: Session {
             let base: HandStreamingSession
@@ -224,7 +223,7 @@ struct UnneededResponseTests {
         }
     }
 
-    @Test("An attempt timeout within the body of a 503 is followed by a retry of the status", .covers("H-470"))
+    @Test("An attempt timeout within the body of a 503 is followed by a retry of the status")
     func attemptTimeout() async throws {
         let (session, clock) = (HandStreamingSession(), ManualTimekeeper())
         let service = WebService.make(session, timekeeper: clock)
@@ -247,7 +246,7 @@ struct UnneededResponseTests {
         #expect(try await task.value == "end")
     }
 
-    @Test("The delegate receives the response whose body was interrupted, and not the cancellation", .covers("H-470"))
+    @Test("The delegate receives the response whose body was interrupted, and not the cancellation")
     func interruptedAnnouncement() async throws {
         let (session, clock, delegate) = (HandStreamingSession(), ManualTimekeeper(), ResponseRecorder())
         let service = WebService.make(session, timekeeper: clock)

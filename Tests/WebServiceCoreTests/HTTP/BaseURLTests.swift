@@ -7,7 +7,6 @@ import Testing
 @Suite(.permit) struct BaseURLTests {
     @Test(
         "A base that is not a plain http or https URL is rejected without revealing it",
-        .covers("C-05", "C-06", "C-08"),
         arguments: [
             "https://user:s3cret@h/v1", "https://s3cret@h", "https://:s3cret@h", "https://@h", #"http://good\@s3cret/"#,
             #"http://good\s3cret/"#,
@@ -44,7 +43,7 @@ import Testing
     }
 
     @Test(
-        "A control character or a space in the authority is rejected at any position", .covers("C-07"),
+        "A control character or a space in the authority is rejected at any position",
         arguments: Array(0...32) + [127])
     func controlInAuthority(code: Int) {
         let character = String(Unicode.Scalar(UInt8(code)))
@@ -76,7 +75,6 @@ import Testing
 
     @Test(
         "A host that ends in a number and is not a canonical IPv4 address is an error with that reason",
-        .covers("M-02"),
         arguments: [
             "0x7f000001", "0X7F000001", "0xffffffff", "0x", "2130706433", "0", "127.1", "127.0.1", "0177.0.0.1",
             "192.168.257", "1.2.3.4.",
@@ -97,7 +95,7 @@ import Testing
     }
 
     @Test(
-        "A host with percent-encoded digits is rejected", .covers("M-02"),
+        "A host with percent-encoded digits is rejected",
         arguments: ["%31%32%37.0.0.1", "127.0.0.%31", "%30x7f000001", "127%2e0%2e0%2e1"])
     func encodedNumbers(host: String) {
         expectFailure(.invalidURL, naming: ["character"]) { try BaseURL("https://\(host)/") }
@@ -106,7 +104,6 @@ import Testing
 
     @Test(
         "Canonical addresses and names that end in a nonnumeric label are preserved, also by Foundation",
-        .covers("M-02"),
         arguments: [
             "127.0.0.1", "0.0.0.0", "255.255.255.255", "h.", "1.h", "0x7f.h", "1.2.3.4.example", "127.0.0.1x", "0xg",
             "a0x7f", "1-2", "1.2.3.4-",
@@ -121,7 +118,7 @@ import Testing
     }
 
     @Test(
-        "An IPv6 address is validated and converted to its canonical form (RFC 5952)", .covers("M-02"),
+        "An IPv6 address is validated and converted to its canonical form (RFC 5952)",
         arguments: [
             ("0:0:0:0:0:0:0:1", "::1"), ("::0001", "::1"), ("0::1", "::1"), ("0:0::0:1", "::1"),
             ("2001:DB8::0", "2001:db8::"),
@@ -139,7 +136,7 @@ import Testing
     }
 
     @Test(
-        "A malformed IPv6 address is rejected in base URLs, absolute URLs and redirects", .covers("M-02"),
+        "A malformed IPv6 address is rejected in base URLs, absolute URLs and redirects",
         arguments: [
             "0::0::0", "::1.2.", "::1.2.3", "::1.2.3.4.5", "::1.2.3.256", "::01.2.3.4", "1.2.3.4::", "1.2.3.4", "1",
             "a", ":1", "1:", ":::", ":::1",
@@ -160,7 +157,7 @@ import Testing
     }
 
     @Test(
-        "An international host is converted to ASCII (UTS 46, nontransitional)", .covers("M-01"),
+        "An international host is converted to ASCII (UTS 46, nontransitional)",
         arguments: [
             ("é.example", "xn--9ca.example"), ("É.example", "xn--9ca.example"), ("e\u{301}.example", "xn--9ca.example"),
             ("日本.example", "xn--wgv71a.example"),
@@ -183,7 +180,6 @@ import Testing
 
     @Test(
         "A host with invalid joiners, mixed directions or overlong or empty labels is rejected (UTS 46)",
-        .covers("M-01"),
         arguments: [
             "a\u{200D}b.example", "a\u{200C}b", "\u{5D0}a.example", "a\u{5D0}.example", "1\u{5D0}.example",
             "\u{202E}evil.example",
@@ -199,8 +195,7 @@ import Testing
     }
 
     @Test(
-        "Each of 5,000 random hosts is rejected or identical in the origin, the URL and Foundation",
-        .covers("M-01", "M-02")
+        "Each of 5,000 random hosts is rejected or identical in the origin, the URL and Foundation"
     )
     func oneHost() throws {
         var random = SeededGenerator(seed: 11)
@@ -237,7 +232,7 @@ import Testing
     }
 
     @Test(
-        "A path that begins with a scheme must be a complete http or https URL", .covers("C-08"),
+        "A path that begins with a scheme must be a complete http or https URL",
         arguments: [
             "file:///etc/passwd", "ftp://h/x", "data:,x", "javascript:alert(1)", "JavaScript:alert(1)", "gopher://h",
             "ws://h", "about:blank",
@@ -261,7 +256,7 @@ import Testing
     }
 
     @Test(
-        "An absolute URL is used without any component of the base URL", .covers("C-02"),
+        "An absolute URL is used without any component of the base URL",
         arguments: [
             ("https://other/x?y=1#z", "https://other/x?y=1"), ("HTTP://Other:81", "http://other:81"),
             ("https://other", "https://other"),

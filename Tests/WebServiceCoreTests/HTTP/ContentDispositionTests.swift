@@ -7,7 +7,7 @@ import Testing
 @Suite("File names of Content-Disposition", .permit)
 struct ContentDispositionTests {
     @Test(
-        "The file name of a field is read", .covers("D-25"),
+        "The file name of a field is read",
         arguments: [
             ("attachment; filename=\"foo.html\"", "foo.html"), ("attachment; filename=foo.html", "foo.html"),
             ("inline; filename=\"foo.html\"", "foo.html"), ("attachment; FILENAME=\"foo.html\"", "foo.html"),
@@ -33,7 +33,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "An extended file name takes precedence, in both charsets", .covers("D-25"),
+        "An extended file name takes precedence, in both charsets",
         arguments: [
             ("attachment; filename*=iso-8859-1''foo-%E4.html", "foo-ä.html"),
             ("attachment; filename*=UTF-8''foo-%c3%a4-%e2%82%ac.html", "foo-ä-€.html"),
@@ -56,7 +56,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "A malformed extended file name is ignored", .covers("D-25"),
+        "A malformed extended file name is ignored",
         arguments: [
             "UTF-8'foo-%c3%a4.html", "''foo-%c3%a4.html", "UTF-8''foo-%c3%a4%.html", "UTF-8''foo-%c3%a.html",
             "UTF-8''f oo.html", "\"UTF-8''foo-%c3%a4.html\"", "UTF-8''foo-ä.html", "iso-8859-2''foo-%E4.html",
@@ -68,7 +68,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "A field without a file name has none", .covers("D-25"),
+        "A field without a file name has none",
         arguments: [
             "", "inline", "attachment", "attachment; foo=bar", "filename=foo.html", "attachment; filename",
             "attachment; filename=\"foo", "attachment; filename=\"foo\\\"", "\"attachment; filename=a\"", "attachment;",

@@ -16,7 +16,7 @@ struct ErrorEqualityTests {
     ]
 
     @Test(
-        "Errors of the same kind have equal codes, and errors of different kinds have different codes", .covers("L-03"))
+        "Errors of the same kind have equal codes, and errors of different kinds have different codes")
     func codes() {
         #expect(Set(Self.codes).count == Self.codes.count)
         for code in Self.codes {
@@ -29,7 +29,7 @@ struct ErrorEqualityTests {
         }
     }
 
-    @Test("Every typed error is Sendable, and a caught WebServiceError is identified by its code", .covers("L-03"))
+    @Test("Every typed error is Sendable, and a caught WebServiceError is identified by its code")
     func caught() async throws {
         func requireSendable<Failure: Error & Sendable>(_: Failure.Type) {}
         requireSendable(WebServiceError.self)

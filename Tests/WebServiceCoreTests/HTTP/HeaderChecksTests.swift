@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(
-        "Only control characters are rejected in a value, and the error hides the value", .covers("C-20", "C-24"),
+        "Only control characters are rejected in a value, and the error hides the value",
         arguments: 0..<256)
     func valueBytes(code: Int) throws {
         for value in Self.placed(code, in: "s3cret") {
@@ -36,7 +36,6 @@ import Testing
 
     @Test(
         "A value that contains a line break or NUL is rejected, and the error hides the value",
-        .covers("C-20", "C-21", "C-24"),
         arguments: [
             "\r\n", "a\r\nb", "a\r\n b", "a\r\n\tb", "a\n b", "a\r b", "\r\nX: y", "a\r\n\r\nGET / HTTP/1.1\r\n",
             "a\r\n\u{301}", "\u{1F4A9}\r\n",
@@ -52,7 +51,7 @@ import Testing
     }
 
     @Test(
-        "Only token characters are allowed in a field name, and the error hides the value", .covers("C-22"),
+        "Only token characters are allowed in a field name, and the error hides the value",
         arguments: 0..<256)
     func nameBytes(code: Int) throws {
         for name in Self.placed(code, in: "X-Probe") {
@@ -65,7 +64,7 @@ import Testing
     }
 
     @Test(
-        "A field name that is not a token is rejected with a short error", .covers("C-22"),
+        "A field name that is not a token is rejected with a short error",
         arguments: [
             "", " ", ":", "A:", "A: b\r\nC", "A\r\nB", "A B", "É", "\u{1F4A9}", "A\u{0}", "\r\n", "(A)", "A/B", "\"A\"",
             String(repeating: "é", count: 5_000),
@@ -76,7 +75,7 @@ import Testing
     }
 
     @Test(
-        "Fields that frame or route the request are rejected regardless of letter case", .covers("C-25"),
+        "Fields that frame or route the request are rejected regardless of letter case",
         arguments: [
             "Content-Length", "Transfer-Encoding", "Host", "Connection", "Keep-Alive", "Upgrade", "TE", "Trailer",
             "Expect", "Proxy-Authorization",
@@ -96,7 +95,7 @@ import Testing
     }
 
     @Test(
-        "Fields with names similar to the rejected ones are sent", .covers("C-25"),
+        "Fields with names similar to the rejected ones are sent",
         arguments: [
             "X-Host", "Hosts", "Content-Lengths", "Content-Length-X", "X-Content-Length", "Transfer-Encodings",
             "Connections", "TEa", "T", "Proxy",
@@ -110,7 +109,7 @@ import Testing
     }
 
     @Test(
-        "Spaces and tabs around a value are removed, and those inside it are preserved", .covers("M-08"),
+        "Spaces and tabs around a value are removed, and those inside it are preserved",
         arguments: [
             (" v", "v"), ("v ", "v"), ("\tv\t", "v"), (" \t v \t w \t ", "v \t w"), ("", ""), (" ", ""), ("\t \t", ""),
             ("\u{A0}v\u{A0}", "\u{A0}v\u{A0}"), ("é\u{2003}", "é\u{2003}"),
@@ -123,7 +122,7 @@ import Testing
     }
 
     @Test(
-        "A value of 65,536 bytes is sent, and a longer one is rejected", .covers("M-08"),
+        "A value of 65,536 bytes is sent, and a longer one is rejected",
         arguments: ["a", "é", "\u{1F4A9}"])
     func length(unit: String) throws {
         let whole = String(repeating: unit, count: 65_536 / unit.utf8.count)
@@ -136,7 +135,7 @@ import Testing
     }
 
     @Test(
-        "The media type of a body is validated like any other field value", .covers("C-20"),
+        "The media type of a body is validated like any other field value",
         arguments: ["a/b\r\nX-Injected: y", "a/b\n", "a\u{0}/b", "a/b\u{7F}"])
     func contentType(text: String) {
         expectFailure(.invalidHeader, naming: ["Content-Type"], hiding: ["Injected"]) {
@@ -151,7 +150,7 @@ import Testing
         }
     }
 
-    @Test("Invalid header fields of a URLRequest are rejected", .covers("C-20"))
+    @Test("Invalid header fields of a URLRequest are rejected")
     func plainRequest() throws {
         var plain = try Request.make().urlRequest()
         plain.allHTTPHeaderFields = ["X": "a\r\nY: s3cret"]
@@ -162,7 +161,6 @@ import Testing
 
     @Test(
         "Strings from the injection and escape sequence lists never add a line break to a field",
-        .covers("C-20", "C-67"),
         .enabled(if: Corpora.areThere, Corpora.comment)
     )
     func corpora() throws {

@@ -22,7 +22,7 @@ struct JSONNumberTests {
         var id: JSONValue
     }
 
-    @Test("integers of 64 bits are read exactly by each way of parsing", .covers("C-280"), arguments: integers)
+    @Test("integers of 64 bits are read exactly by each way of parsing", arguments: integers)
     func reading(text: String) async throws {
         let body = Data(#"{"id":\#(text)}"#.utf8)
         let service = WebService.make(HandSession(body))
@@ -48,7 +48,7 @@ struct JSONNumberTests {
 
     @Test(
         "integers of 64 bits are exact in the types of the caller, in responses, lines, events and storages",
-        .covers("C-280"), arguments: integers)
+        arguments: integers)
     func typed(text: String) async throws {
         if text.hasPrefix("-") {
             try await readTyped(Int64.self, text)
@@ -82,7 +82,7 @@ struct JSONNumberTests {
     }
 
     @Test(
-        "integers of 64 bits are written exactly in bodies, forms, queries and parameters", .covers("C-280"),
+        "integers of 64 bits are written exactly in bodies, forms, queries and parameters",
         arguments: integers)
     func writing(text: String) throws {
         let value = try Self.value(text)
@@ -112,7 +112,7 @@ struct JSONNumberTests {
         }
     }
 
-    @Test("a number that does not fit the requested type is nil", .covers("C-280"))
+    @Test("a number that does not fit the requested type is nil")
     func misfits() throws {
         for text in ["18446744073709551616", "-9223372036854775809", "1.5", "9007199254740992.5", "1e19", "1e300"] {
             let value = try Self.value(text)
@@ -131,7 +131,7 @@ struct JSONNumberTests {
     }
 
     @Test(
-        "numbers beyond 64 bits are no integers for responseJSON", .covers("C-280"),
+        "numbers beyond 64 bits are no integers for responseJSON",
         arguments: [
             "18446744073709551616", "-9223372036854775809", "123456789012345678901234567890", "9007199254740993e0",
             "9007199254740992.5",
@@ -145,7 +145,7 @@ struct JSONNumberTests {
     }
 
     @Test(
-        "a number that no Double represents is a decoding error on each way", .covers("C-280"),
+        "a number that no Double represents is a decoding error on each way",
         arguments: ["1e400", "-1e400", "1e-400", "0.000001e-400", "1e99999999999999999999"])
     func outOfRange(text: String) async {
         let body = Data(#"{"id":\#(text)}"#.utf8)
@@ -210,7 +210,7 @@ struct JSONNumberTests {
         #expect(value.double == Double(text))
     }
 
-    @Test("of members with the same name, the first one counts for the parser and for JSONDecoder", .covers("M-470"))
+    @Test("of members with the same name, the first one counts for the parser and for JSONDecoder")
     func repeatedNames() throws {
         for text in [#"{"a":1,"a":2}"#, #"{"\u0061":1,"a":2,"a":null}"#, #"{"a":1,"b":{"a":5,"a":6},"a":{"a":3}}"#] {
             let value = try JSON.decode(JSONValue.self, from: Data(text.utf8))

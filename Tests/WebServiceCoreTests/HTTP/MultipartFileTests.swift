@@ -30,7 +30,7 @@ struct MultipartFileTests {
         return (form, body)
     }
 
-    @Test("A body with files is read in chunks of any size, and its length is known in advance", .covers("M-11"))
+    @Test("A body with files is read in chunks of any size, and its length is known in advance")
     func pieces() throws {
         let folder = TemporaryFolder.forTest()
         let (form, body) = try mixed(folder)
@@ -41,7 +41,7 @@ struct MultipartFileTests {
         for size in [1, 7, 4096, 65_536, 1 << 20] { #expect(try source.read(in: size) == body) }
     }
 
-    @Test("Reading continues at any offset after a seek", .covers("M-11"))
+    @Test("Reading continues at any offset after a seek")
     func seeking() throws {
         let folder = TemporaryFolder.forTest()
         let (form, body) = try mixed(folder)
@@ -97,8 +97,7 @@ struct MultipartFileTests {
     }
 
     @Test(
-        "A missing file, a folder, a FIFO or a URL that is not a file URL is an error that names the part",
-        .covers("H-47"))
+        "A missing file, a folder, a FIFO or a URL that is not a file URL is an error that names the part")
     func unusable() throws {
         let folder = TemporaryFolder()
         let fifo = folder.url.appendingPathComponent("fifo")
@@ -189,7 +188,7 @@ struct MultipartFileTests {
         expectFailure(.encoding, naming: ["exceeds the range of Int"]) { try pieces.source() }
     }
 
-    @Test("The curl command of a body with files reads the files unless it is redacted", .covers("C-32"))
+    @Test("The curl command of a body with files reads the files unless it is redacted")
     func curlDescription() throws {
         let folder = TemporaryFolder()
         let file = try folder.file("it's", Self.content)

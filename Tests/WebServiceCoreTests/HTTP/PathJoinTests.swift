@@ -10,7 +10,7 @@ import Testing
     // MARK: Paths
 
     @Test(
-        "A path never changes the origin, regardless of its first characters", .covers("C-01", "C-03", "C-05"),
+        "A path never changes the origin, regardless of its first characters",
         arguments: [
             "//evil", "///evil", "////evil/x", "/\\evil", #"\\evil\x"#, #"/\/evil"#, #"\/\/evil"#, "@evil",
             "/user:pw@evil/x", ".evil", ":8080/x",
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(
-        "Control characters and spaces are escaped in path and query and dropped with a fragment", .covers("C-07"),
+        "Control characters and spaces are escaped in path and query and dropped with a fragment",
         arguments: Array(0...32) + [127])
     func controls(code: Int) throws {
         let raw = String(Unicode.Scalar(UInt8(code)))
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(
-        "A valid percent-encoded triplet is preserved, and other characters are escaped once", .covers("M-04"),
+        "A valid percent-encoded triplet is preserved, and other characters are escaped once",
         arguments: [
             ("%41", "%41"), ("%7e", "%7e"), ("%c3%A9", "%c3%A9"), ("é%C3%A9", "%C3%A9%C3%A9"), ("%", "%25"),
             ("%4", "%254"), ("%zz", "%25zz"),
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(
-        "The UTF-8 bytes of a path are preserved without Unicode normalization", .covers("M-07"),
+        "The UTF-8 bytes of a path are preserved without Unicode normalization",
         arguments: [
             ("\u{E9}", "%C3%A9"), ("e\u{301}", "e%CC%81"), ("\u{1F4A9}", "%F0%9F%92%A9"), ("\u{FEFF}", "%EF%BB%BF"),
             ("\u{2028}", "%E2%80%A8"),
@@ -104,7 +104,7 @@ import Testing
     // MARK: Placeholders
 
     @Test(
-        "The value of a placeholder is escaped within its segment", .covers("C-04", "C-09"),
+        "The value of a placeholder is escaped within its segment",
         arguments: [
             ("a/b", "a%2Fb"), (#"a\b"#, "a%5Cb"), ("a?b", "a%3Fb"), ("a#b", "a%23b"), ("a%b", "a%25b"),
             ("%2e%2e", "%252e%252e"), (".%2e", ".%252e"),
@@ -132,7 +132,7 @@ import Testing
     }
 
     @Test(
-        "A value that creates a dot segment is an error that hides the value", .covers("C-04"),
+        "A value that creates a dot segment is an error that hides the value",
         arguments: [
             ("{x}", "."), ("{x}", ".."), ("{x}", "s3cret/.."), ("{x}", "../s3cret"), ("{x}", #"..\s3cret"#),
             ("{x}", #"s3cret\..\..\.."#),

@@ -7,7 +7,7 @@ import Testing
 /// The target of a `Location` field.
 extension RedirectPolicyTests {
     @Test(
-        "The target is the resolved reference without its fragment", .covers("H-09", "F7", "M-04"),
+        "The target is the resolved reference without its fragment",
         arguments: [
             ("../ok", "https://a/ok"), ("ok?x=%2F", "https://a/dir/ok?x=%2F"), ("/a%2Fb", "https://a/a%2Fb"),
             ("", "https://a/dir/x?q=1"),
@@ -32,7 +32,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "A response without a usable target is delivered", .covers("H-09"),
+        "A response without a usable target is delivered",
         arguments: [
             "http:evil", "https:evil", "https:/evil", "https:///evil", "https://", "//", "///evil", "https://:8443/",
             "https://a:0/",
@@ -48,7 +48,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "A host that ends in a number and is not a canonical IPv4 address is refused with that reason", .covers("M-02"),
+        "A host that ends in a number and is not a canonical IPv4 address is refused with that reason",
         arguments: [
             "https://127.1/", "//127.1", "https://2130706433/", "https://0x7f000001:8443/", "https://0177.0.0.1/",
             "https://192.168.257/",
@@ -71,7 +71,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "Another notation of the host has the same origin, and its canonical form is used", .covers("M-01", "M-02")
+        "Another notation of the host has the same origin, and its canonical form is used"
     )
     func sameHost() throws {
         for (base, location, url) in [
@@ -90,7 +90,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "A response with no Location field, different ones or an overlong one is delivered", .covers("H-09"),
+        "A response with no Location field, different ones or an overlong one is delivered",
         .permit)
     func values() throws {
         let request = Request.make()
@@ -111,7 +111,7 @@ extension RedirectPolicyTests {
         #expect(try policy.decide(request, 302, "/" + String(repeating: "a", count: longest + 1)).isDelivery)
     }
 
-    @Test("A comma is a part of a target, unless Foundation has joined several", .covers("H-09"))
+    @Test("A comma is a part of a target, unless Foundation has joined several")
     func commas() throws {
         let policy = RedirectPolicy.follow
         #expect(try policy.decide(.make(), 302, "/a, b").next?.encode().url == "https://h/a,%20b")
@@ -139,7 +139,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "Other schemes and user information are refused, and the error contains no secret", .covers("C-08", "C-16"),
+        "Other schemes and user information are refused, and the error contains no secret",
         arguments: [
             "javascript:alert(1)", "JavaScript:alert(1)", "file:///etc/passwd", "data:text/html,s3cr3t", "ftp://b/",
             "gopher://b/", "ws://a/",
@@ -186,7 +186,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "No random target receives a secret or is downgraded to http", .covers("C-10", "C-16"),
+        "No random target receives a secret or is downgraded to http",
         arguments: 0..<(isSoak ? 16 : 4))
     func random(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
@@ -212,7 +212,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "No target from the redirect, traversal and injection lists receives a secret", .covers("C-10", "C-16"),
+        "No target from the redirect, traversal and injection lists receives a secret",
         .enabled(if: Corpora.areThere, Corpora.comment),
         arguments: [
             ("redirect-injection-template.txt", 5), ("redirect-urls-template.txt", 20), ("crlf-injection.txt", 20),

@@ -27,7 +27,7 @@ import Testing
         ("g#s/./x", "http://a/b/c/g#s/./x"), ("g#s/../x", "http://a/b/c/g#s/../x"), ("http:g", "http:g"),
     ]
 
-    @Test("References resolve as in the 42 examples of RFC 3986, section 5.4", .covers("H-09"))
+    @Test("References resolve as in the 42 examples of RFC 3986, section 5.4")
     func examples() {
         let all = Self.examples + Self.abnormalExamples
         #expect(all.count == 42)
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(
-        "Encoded characters are preserved byte for byte", .covers("F7", "M-04"),
+        "Encoded characters are preserved byte for byte",
         arguments: [
             ("../ok", "http://h/dir/x", "http://h/ok"), ("ok?x=%2F", "http://h/dir/x", "http://h/dir/ok?x=%2F"),
             ("/a%2Fb", "http://h/dir/x", "http://h/a%2Fb"), ("/a%2fb%zz%", "http://h/", "http://h/a%2fb%zz%"),
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(
-        "Empty components are distinguished from missing ones", .covers("H-09"),
+        "Empty components are distinguished from missing ones",
         arguments: [
             ("", "http://h", "http://h"), ("", "http://h/x?#f", "http://h/x?"), ("?", "http://h/x?q", "http://h/x?"),
             ("#", "http://h/x?q", "http://h/x?q#"),
@@ -165,7 +165,7 @@ import Testing
     }
 
     @Test(
-        "A reference of one megabyte is resolved correctly within the time limit", .covers("H-09"),
+        "A reference of one megabyte is resolved correctly within the time limit",
         .permit,
         arguments: [
             ("../", "/", ""), ("a/../", "/k/", ""), ("a/b/../", "/k/", "a/"), ("/", "/k/", "/"), (".", "/k/", "."),

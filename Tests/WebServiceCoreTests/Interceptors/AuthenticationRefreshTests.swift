@@ -65,7 +65,7 @@ struct AuthenticationRefreshTests {
     }
 
     @Test(
-        "The error of a failed refresh describes the reason without secrets", .covers("L-280"),
+        "The error of a failed refresh describes the reason without secrets",
         arguments: [
             (400, #"{"error":"bad_refresh_token"}"#, ": status 400, bad_refresh_token"),
             (401, #"{"error":"invalid_grant","error_description":"canary"}"#, ": status 401, invalid_grant"),
@@ -125,8 +125,7 @@ struct AuthenticationRefreshTests {
     }
 
     @Test(
-        "A credential about to expire is neither refreshed nor sent if clear() is called while it is read",
-        .covers("C-57"))
+        "A credential about to expire is neither refreshed nor sent if clear() is called while it is read")
     func clearWhileReading() async {
         let session = server(accepting: "old account")
         let reads = Collected<CheckedContinuation<Credential?, Never>>()
@@ -165,7 +164,7 @@ struct AuthenticationRefreshTests {
     }
 
     @Test(
-        "The credential of the next account is not sent if clear() is called during the second read", .covers("C-57")
+        "The credential of the next account is not sent if clear() is called during the second read"
     )
     func clearWhileReadingAgain() async {
         let session = server(accepting: "new account")
@@ -183,7 +182,7 @@ struct AuthenticationRefreshTests {
         #expect(tokens(session) == ["Bearer old account"])
     }
 
-    @Test("After clear(), the late result of a running refresh is ignored", .covers("C-57"))
+    @Test("After clear(), the late result of a running refresh is ignored")
     func clearDuringRefresh() async {
         let session = server(accepting: "never")
         let authentication = Authentication(
@@ -217,7 +216,7 @@ struct AuthenticationRefreshTests {
         #expect(!task.timeline.events.contains { $0.kind == .retry })
     }
 
-    @Test("Failing refreshes are repeated only after a back-off that doubles, not for every request", .covers("C-52"))
+    @Test("Failing refreshes are repeated only after a back-off that doubles, not for every request")
     func backOff() async {
         let session = server(accepting: "none")
         let clock = ManualTimekeeper()
@@ -254,8 +253,7 @@ struct AuthenticationRefreshTests {
     }
 
     @Test(
-        "A refresh continues if all waiting requests are cancelled, and the next request uses its credential",
-        .covers("C-55"))
+        "A refresh continues if all waiting requests are cancelled, and the next request uses its credential")
     func allCancelled() async {
         let session = server(accepting: "t2")
         let authentication = Authentication(
@@ -278,7 +276,7 @@ struct AuthenticationRefreshTests {
         #expect(refreshes.values.count == 1)
     }
 
-    @Test("A waiting request completes if its service is released during the refresh", .covers("C-55"))
+    @Test("A waiting request completes if its service is released during the refresh")
     func deallocatedService() async {
         let session = server(accepting: "t2")
         let authentication = Authentication(

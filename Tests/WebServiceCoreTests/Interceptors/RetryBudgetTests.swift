@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebServiceCore
 
-/// H-15: Verifies the budget of retries that requests share.
+/// Verifies the budget of retries that requests share.
 @Suite("RetryBudget", .permit)
 struct RetryBudgetTests {
     private func service(_ session: any Session, _ policy: RetryPolicy, _ clock: ManualTimekeeper = ManualTimekeeper())
@@ -16,7 +16,7 @@ struct RetryBudgetTests {
     }
 
     @Test(
-        "2,000 failing requests cause no more retries than the capacity and the returned tokens allow", .covers("H-15"))
+        "2,000 failing requests cause no more retries than the capacity and the returned tokens allow")
     func storm() async {
         let session = ScriptedSession([.status(503)])
         let budget = RetryPolicy.Budget(capacity: 100, ratio: 0.1)
@@ -30,7 +30,7 @@ struct RetryBudgetTests {
         #expect(budget.availableRetries <= 100)
     }
 
-    @Test("Without a token, no pause starts, no timer remains, and the response is the outcome", .covers("H-15"))
+    @Test("Without a token, no pause starts, no timer remains, and the response is the outcome")
     func timers() async {
         let session = ScriptedSession([.status(503)])
         let clock = ManualTimekeeper()
@@ -66,7 +66,7 @@ struct RetryBudgetTests {
     }
 
     @Test(
-        "A budget accepts any capacity and ratio and never holds more tokens than its capacity", .covers("M-27"),
+        "A budget accepts any capacity and ratio and never holds more tokens than its capacity",
         arguments: [
             (-1, 0.5, 0), (Int.min, .nan, 0), (2, .nan, 2), (2, .infinity, 2), (2, -.infinity, 2),
             (Int.max, 1, 1_000_000),

@@ -23,7 +23,7 @@ struct RetryLimitTests {
 
     @Test(
         "A retry that the rest of the deadline cannot carry is not planned, and the response is the result",
-        .covers("H-450"), arguments: [(4.0, 1), (2.0, 2)])
+        arguments: [(4.0, 1), (2.0, 2)])
     func deadline(seconds: Double, attempts: Int) async throws {
         let mock = MockService(clock: clock)
         mock.on(.any, .status(503))
@@ -41,7 +41,7 @@ struct RetryLimitTests {
         #expect(task.timeline.events.last { $0.kind == .noRetry }?.detail == expected)
     }
 
-    @Test("A download is not continued after a pause that ends after its deadline", .covers("H-450"))
+    @Test("A download is not continued after a pause that ends after its deadline")
     func continuation() {
         let task = WebService.make().GET("/")
         task.begin(.make())
@@ -88,7 +88,7 @@ struct RetryLimitTests {
     }
 
     @Test(
-        "If the session is closed before a request is sent again, the earlier response is the result", .covers("M-450"))
+        "If the session is closed before a request is sent again, the earlier response is the result")
     func closedSession() async throws {
         let authentication = Authentication(TokenSource({ .bearer("old") }) { _ in .bearer("new") })
         var challenge = MockResponse(statusCode: 401)
@@ -108,7 +108,7 @@ struct RetryLimitTests {
         #expect(error?.code == .networkConnectionLost)
     }
 
-    @Test("If the session was closed and has cancelled its requests, the exchange is cancelled", .covers("M-450"))
+    @Test("If the session was closed and has cancelled its requests, the exchange is cancelled")
     func cancelledSession() async {
         let task = await send(MockResponse(statusCode: 503), cancellation: .max, .retry())
         let error = await #expect(throws: URLError.self) { try await task.value }
@@ -161,7 +161,7 @@ struct RetryLimitTests {
         #expect(tripleError?.code == .interceptorOrder)
     }
 
-    @Test("A retry is limited by the budget or the deadline, whichever ends first", .covers("H-450"))
+    @Test("A retry is limited by the budget or the deadline, whichever ends first")
     func earlierLimit() async throws {
         let mock = MockService(clock: clock)
         mock.on(.any, MockResponse(statusCode: 503).after(.seconds(4)))

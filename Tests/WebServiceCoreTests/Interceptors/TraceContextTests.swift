@@ -42,7 +42,7 @@ struct TraceContextTests {
     }
 
     @Test(
-        "A redirect is another span of the trace, and one to another origin ends it", .covers("C-243"),
+        "A redirect is another span of the trace, and one to another origin ends it",
         arguments: ["/v1/b", "https://other/b", "https://other/c"])
     func redirects(location: String) async throws {
         let session = MockSession()

@@ -33,7 +33,7 @@ struct FileStorageDamageTests {
         return count
     }
 
-    @Test("A truncated or extended file is not an entry and is removed", .covers("C-63"))
+    @Test("A truncated or extended file is not an entry and is removed")
     func truncations() async throws {
         let count = try await read({ file in (0..<file.count).map { file.prefix($0) } + [file + [0]] }) {
             number, entry, isThere in
@@ -43,7 +43,7 @@ struct FileStorageDamageTests {
         #expect(count == 36 + Self.key.bytes.count + 5 + 1)
     }
 
-    @Test("A file with a flipped bit is not an entry and is removed", .covers("C-63"))
+    @Test("A file with a flipped bit is not an entry and is removed")
     func flips() async throws {
         let damage = { (file: Data) in
             (0..<file.count * 8).map { bit in
@@ -59,7 +59,7 @@ struct FileStorageDamageTests {
         #expect(count == (36 + Self.key.bytes.count + 5) * 8)
     }
 
-    @Test("A file with foreign content is not an entry and is removed", .covers("C-63"))
+    @Test("A file with foreign content is not an entry and is removed")
     func foreign() async throws {
         let texts = ["", "x", "{\"json\": true}", String(repeating: "WSEn", count: 100), "WSEn"]
         _ = try await read({ _ in texts.map { Data($0.utf8) } + [Data(count: 36), Data(repeating: 0xFF, count: 1_000)] }
@@ -165,8 +165,7 @@ struct FileStorageDamageTests {
     }
 
     @Test(
-        "The first use of a storage removes its temporary files that are older than an hour, and no others",
-        .covers("M-20"))
+        "The first use of a storage removes its temporary files that are older than an hour, and no others")
     func leftovers() async throws {
         try await withScratchFolder { folder in
             let now = Date(timeIntervalSince1970: 1_700_000_000)
@@ -192,7 +191,7 @@ struct FileStorageDamageTests {
         }
     }
 
-    @Test("A file whose unused bytes are not zero is damaged", .covers("C-63"), arguments: [6, 7])
+    @Test("A file whose unused bytes are not zero is damaged", arguments: [6, 7])
     func unusedBytes(place: Int) throws {
         var file = FileStorage.WrappedFile.bytes(
             StorageEntry(.raw(Data("a".utf8)), date: nil), Data("a".utf8), Self.key)

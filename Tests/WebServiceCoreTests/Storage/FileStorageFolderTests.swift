@@ -35,8 +35,7 @@ struct FileStorageFolderTests {
     }
 
     @Test(
-        "A missing folder is created with its parents, and only the user can access it and its file",
-        .covers("H-38", "F26"))
+        "A missing folder is created with its parents, and only the user can access it and its file")
     func missing() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a/b c/ü")
@@ -49,7 +48,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("A umask of 0 gives other users no access to the folder or the file", .covers("H-38"))
+    @Test("A umask of 0 gives other users no access to the folder or the file")
     func umaskOfNothing() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
@@ -64,7 +63,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("A file at the path of the folder is rejected and not changed", .covers("H-38"))
+    @Test("A file at the path of the folder is rejected and not changed")
     func replacedByFile() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
@@ -77,7 +76,6 @@ struct FileStorageFolderTests {
 
     @Test(
         "A symbolic link at the path of the folder is rejected in any spelling, and its target is not changed",
-        .covers("H-38"),
         arguments: ["", "/", "/.", "/./", "//"])
     func replacedByLink(end: String) async throws {
         try await withScratchFolder { parent in
@@ -94,7 +92,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("A folder that is removed between two calls is created again", .covers("H-38"))
+    @Test("A folder that is removed between two calls is created again")
     func removedMeanwhile() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
@@ -112,8 +110,7 @@ struct FileStorageFolderTests {
     }
 
     @Test(
-        "While the folder is removed repeatedly, a call returns a complete entry, no entry or a typed error",
-        .covers("H-38"))
+        "While the folder is removed repeatedly, a call returns a complete entry, no entry or a typed error")
     func removedWhileOpen() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
@@ -145,7 +142,7 @@ struct FileStorageFolderTests {
     }
 
     @Test(
-        "A folder or file without permissions is an error, not a missing entry", .covers("H-38"),
+        "A folder or file without permissions is an error, not a missing entry",
         .enabled(if: geteuid() != 0, "root bypasses file permissions"))
     func permissions() async throws {
         try await withScratchFolder { folder in
@@ -255,7 +252,7 @@ struct FileStorageFolderTests {
     }
 
     @Test(
-        "A store on a full disk fails with ENOSPC, and only the old entry remains", .covers("H-36", "F26"),
+        "A store on a full disk fails with ENOSPC, and only the old entry remains",
         .enabled(if: SmallDisk.canMount, "requires permission to mount a tmpfs"))
     func fullDisk() async throws {
         try await SmallDisk.with(kilobytes: 256) { folder in

@@ -14,7 +14,7 @@ import Glibc
 
 @Suite("FileStorage with limits", .permit)
 struct FileStorageLimitTests {
-    @Test("The newest entries remain after storing ten times the maximum number", .covers("H-42"))
+    @Test("The newest entries remain after storing ten times the maximum number")
     func count() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
@@ -30,7 +30,7 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("The newest entries remain after storing ten times the maximum number of bytes", .covers("H-42"))
+    @Test("The newest entries remain after storing ten times the maximum number of bytes")
     func bytes() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
@@ -143,7 +143,7 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("If the clock is set back, the limits apply and the newest entries remain", .covers("H-43"))
+    @Test("If the clock is set back, the limits apply and the newest entries remain")
     func clockSetBack() async throws {
         try await withScratchFolder { folder in
             let time = Mutex(4_000_000_000.0)

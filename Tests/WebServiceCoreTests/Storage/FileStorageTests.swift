@@ -50,7 +50,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("Entries of all identifiers are stored inside the folder and can be read", .covers("C-60"))
+    @Test("Entries of all identifiers are stored inside the folder and can be read")
     func identifiers() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("storage")
@@ -77,7 +77,6 @@ struct FileStorageTests {
 
     @Test(
         "Every string of the Big List of Naughty Strings is valid as identifier, classification and account",
-        .covers("C-64"),
         .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyStrings() async throws {
         let strings = try Corpora.naughtyStrings()
@@ -109,7 +108,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("Identifiers that look alike identify different entries", .covers("M-17"))
+    @Test("Identifiers that look alike identify different entries")
     func lookAlikes() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
@@ -125,7 +124,7 @@ struct FileStorageTests {
     }
 
     @Test(
-        "An entry without bytes differs from a missing entry", .covers("M-18"),
+        "An entry without bytes differs from a missing entry",
         arguments: [FileStorage.Format.wrapped, .bare])
     func empty(format: FileStorage.Format) async throws {
         try await withScratchFolder { folder in
@@ -140,7 +139,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("An entry of 32 MiB and a slice of other data are restored completely", .covers("M-18"))
+    @Test("An entry of 32 MiB and a slice of other data are restored completely")
     func big() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)

@@ -9,7 +9,7 @@ struct MemoryStorageTests {
     private func entry(_ text: String) -> StorageEntry { StorageEntry(.raw(Data(text.utf8)), date: nil) }
     private func key(_ text: String) -> StorageKey { StorageKey(identifier: text) }
 
-    @Test("Any string is an identifier, and identifiers are compared by their bytes", .covers("M-17", "C-60"))
+    @Test("Any string is an identifier, and identifiers are compared by their bytes")
     func identifiers() throws {
         let storage = MemoryStorage()
         let identifiers = [
@@ -40,7 +40,7 @@ struct MemoryStorageTests {
         #expect(Set(keys.map(\.fileName)).count == keys.count)
     }
 
-    @Test("An entry without bytes is an entry", .covers("M-18"))
+    @Test("An entry without bytes is an entry")
     func empty() throws {
         let storage = MemoryStorage()
         try storage.store(entry(""), for: key("a"))
@@ -48,7 +48,7 @@ struct MemoryStorageTests {
         #expect(storage.entry(for: key("b")) == nil)
     }
 
-    @Test("The most recently used entries remain within both limits after storing ten times as many", .covers("H-42"))
+    @Test("The most recently used entries remain within both limits after storing ten times as many")
     func limits() throws {
         let storage = MemoryStorage(maximumCount: 100, maximumBytes: 1 << 20)
         for number in 0..<1_000 {
@@ -66,7 +66,7 @@ struct MemoryStorageTests {
         #expect(small.bytes > 9_800)
     }
 
-    @Test("An entry that exceeds the limit is a typed error, and the old one remains", .covers("M-18"))
+    @Test("An entry that exceeds the limit is a typed error, and the old one remains")
     func tooLarge() throws {
         let storage = MemoryStorage(maximumBytes: 100)
         try storage.store(entry("old"), for: key("a"))
@@ -79,7 +79,7 @@ struct MemoryStorageTests {
         #expect(storage.bytes == 0)
     }
 
-    @Test("An entry of exactly the maximum size is stored, and one byte more is an error", .covers("M-18"))
+    @Test("An entry of exactly the maximum size is stored, and one byte more is an error")
     func exactFit() throws {
         let size = key("a").bytes.count + 10
         let storage = MemoryStorage(maximumBytes: size)
@@ -90,7 +90,7 @@ struct MemoryStorageTests {
         #expect(storage.entry(for: key("a"))?.data == Data("0123456789".utf8))
     }
 
-    @Test("The counts are correct after storing 200,000 keys with a limit of 20,000", .covers("M-18"))
+    @Test("The counts are correct after storing 200,000 keys with a limit of 20,000")
     func manyKeys() throws {
         let storage = MemoryStorage(maximumCount: 20_000, maximumBytes: .max)
         for number in 0..<200_000 { try storage.store(entry("x"), for: key("\(number)")) }
@@ -100,7 +100,7 @@ struct MemoryStorageTests {
         #expect(storage.bytes == 0)
     }
 
-    @Test("Entries remain intact while eight threads store, read and remove them", .covers("H-44"))
+    @Test("Entries remain intact while eight threads store, read and remove them")
     func threads() {
         let storage = MemoryStorage(maximumCount: 50)
         Thread.concurrently(8) { thread in

@@ -18,7 +18,7 @@ import WebServiceCore
     }
 
     @Test(
-        "The pages of a list contain each entry once, with its date and size", .covers("M-368"),
+        "The pages of a list contain each entry once, with its date and size",
         arguments: Kind.allCases)
     private func pages(kind: Kind) async throws {
         let storage = try storage(kind)
@@ -47,7 +47,7 @@ import WebServiceCore
         }
     }
 
-    @Test("A list continues after an entry that was removed", .covers("M-368"), arguments: Kind.allCases)
+    @Test("A list continues after an entry that was removed", arguments: Kind.allCases)
     private func removed(kind: Kind) async throws {
         let storage = try storage(kind)
         for number in 0..<6 {
@@ -63,7 +63,7 @@ import WebServiceCore
         #expect(try await storage.summaries(after: nil, limit: -1).isEmpty)
     }
 
-    @Test("A list is no use of the entries of a memory storage", .covers("M-368"))
+    @Test("A list is no use of the entries of a memory storage")
     func use() async throws {
         let storage = MemoryStorage(maximumCount: 2)
         for name in ["a", "b"] {
@@ -76,7 +76,7 @@ import WebServiceCore
         #expect(storage.entry(for: StorageKey(identifier: "b")) != nil)
     }
 
-    @Test("Keys of any length, other files and damaged ones do not end a list of files", .covers("M-368"))
+    @Test("Keys of any length, other files and damaged ones do not end a list of files")
     func files() async throws {
         let storage = try FileStorage(folder: temporary.url)
         let long = StorageKey(identifier: String(repeating: "é", count: 5_000))
@@ -99,7 +99,7 @@ import WebServiceCore
         #expect(summaries.first { $0.key == long }?.byteCount == 2 << 20)
     }
 
-    @Test("A storage that stores no keys, and one without a list, throw a typed error", .covers("M-368"))
+    @Test("A storage that stores no keys, and one without a list, throw a typed error")
     func withoutList() async throws {
         let bare = try FileStorage(folder: temporary.url, format: .bare)
         for storage in [bare, HandStorage()] as [any ResponseStorage] {
@@ -110,7 +110,7 @@ import WebServiceCore
         }
     }
 
-    @Test("A key is created from its bytes, and from no others", .covers("M-368"))
+    @Test("A key is created from its bytes, and from no others")
     func keys() {
         for account in [nil, "", "ann"] {
             let key = StorageKey(identifier: "é/\u{0}", classification: DataClassification("menu"), account: account)

@@ -226,7 +226,7 @@ struct StoredAnswersTests {
         #expect(try await service.stored(RawText()).value.value == "stored newer")
     }
 
-    @Test("A storage failure never fails the request and is reported to the observer", .covers("H-36"))
+    @Test("A storage failure never fails the request and is reported to the observer")
     func failing() async throws {
         let service = service([HandStorage(failure: TestError(name: "full"))])
         #expect(try await perform(RawText(), "one", by: service).get() == "one")
@@ -257,7 +257,7 @@ struct StoredAnswersTests {
         #expect(storage.calls.values.isEmpty)
     }
 
-    @Test("Stored bytes that the current type cannot decode are reported as missing, with the reason", .covers("M-19"))
+    @Test("Stored bytes that the current type cannot decode are reported as missing, with the reason")
     func versions() async throws {
         struct Old: Codable, Sendable { var name: String }
         struct New: Codable, Sendable { var title: String }
@@ -285,7 +285,7 @@ struct StoredAnswersTests {
         #expect(await code(service.stored(ValueText(name: "typed"))) == .noStoredData)
     }
 
-    @Test("Stored values expire by age, and a date in the future counts as missing", .covers("H-43"))
+    @Test("Stored values expire by age, and a date in the future counts as missing")
     func ages() async throws {
         let service = service([MemoryStorage()])
         await perform(RawText(), "one", by: service)
@@ -316,7 +316,7 @@ struct StoredAnswersTests {
         #expect(stored.date == Date(timeIntervalSince1970: 1_000_000))
     }
 
-    @Test("The entries of one classification are deleted from storages that accept several or any", .covers("C-284"))
+    @Test("The entries of one classification are deleted from storages that accept several or any")
     func severalClassifications() async throws {
         let (user, users, temporary) = (
             DataClassification("user"), DataClassification("users"), DataClassification("temporary")
@@ -344,7 +344,7 @@ struct StoredAnswersTests {
         }
     }
 
-    @Test("A storage that cannot distinguish classifications reports it and retains its entries", .covers("C-284"))
+    @Test("A storage that cannot distinguish classifications reports it and retains its entries")
     func bareFiles() async throws {
         let (user, temporary) = (DataClassification("user"), DataClassification("temporary"))
         try await withScratchFolder { folder in
@@ -393,8 +393,7 @@ struct StoredAnswersTests {
     }
 
     @Test(
-        "An account reads only its own entries, and a late response is stored for the requesting account",
-        .covers("C-61")
+        "An account reads only its own entries, and a late response is stored for the requesting account"
     )
     func accounts() async throws {
         let service = service([MemoryStorage()])
@@ -411,7 +410,7 @@ struct StoredAnswersTests {
         #expect(try await service.stored(RawText()).value.value == "stored alice's")
     }
 
-    @Test("A response with no-store is not stored", .covers("C-61"))
+    @Test("A response with no-store is not stored")
     func noStore() async throws {
         struct Get: HTTPServiceRequest, RawStorableRequest {
             var path: String

@@ -10,7 +10,7 @@ import Testing
     }
 
     @Test(
-        "Blank lines, CRLF, a byte order mark, single values and a missing final line feed", .covers("J-10"),
+        "Blank lines, CRLF, a byte order mark, single values and a missing final line feed",
         arguments: [
             "1\n2\n3\n", "1\n2\n3", "1\r\n2\r\n3\r\n", "\u{FEFF}1\n2\n3\n", "\n1\n\n \t\r\n2\n\n3\n\n",
             " 1 \n\t2\t\n3\r",
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test("Objects, strings and null", .covers("J-10"))
+    @Test("Objects, strings and null")
     func objects() {
         let beers = Data("{\"name\":\"a\"}\r\n{\"name\":\"\u{2028}\"}".utf8)
         for chunks in Chunks.standard(beers) {
@@ -34,7 +34,7 @@ import Testing
         #expect(texts.elements == ["a", nil, ""])
     }
 
-    @Test("A malformed line is an error with its number and bytes, after the values before it", .covers("J-11"))
+    @Test("A malformed line is an error with its number and bytes, after the values before it")
     func malformedLine() throws {
         for chunks in Chunks.standard(Data("1\n\n2\n{\"a\":\n5\n".utf8)) {
             var parser = JSONLinesParser(Int.self)
@@ -51,7 +51,7 @@ import Testing
         #expect(parser.parse([]).elements == [3], "the lines after a malformed one remain available")
     }
 
-    @Test("A line that is nested deeper than 512 levels is an error and does not trap", .covers("J-11"))
+    @Test("A line that is nested deeper than 512 levels is an error and does not trap")
     func nesting() {
         let line = Data(String(repeating: "[", count: 513).utf8)
         let result = JSONLinesParser(JSONValue.self).result(of: [Data("1\n".utf8), line])
@@ -59,7 +59,7 @@ import Testing
         #expect(result.error?.code == .decoding)
     }
 
-    @Test("The last line is decoded only at the orderly end of the body", .covers("J-12"))
+    @Test("The last line is decoded only at the orderly end of the body")
     func cutLine() {
         for chunks in Chunks.standard(Data("1\n23".utf8)) {
             #expect(JSONLinesParser(Int.self).result(of: chunks, finishing: false).elements == [1])
@@ -70,7 +70,7 @@ import Testing
         #expect(result.error?.message.contains("line 2") == true)
     }
 
-    @Test("Each value may begin with a record separator", .covers("J-13"))
+    @Test("Each value may begin with a record separator")
     func textSequence() {
         for chunks in Chunks.standard(Data("\u{1E}1\n\u{1E}2\n\u{1E}\u{1E}3\n\u{1E}\n".utf8)) {
             let result = JSONLinesParser(Int.self).result(of: chunks)

@@ -8,7 +8,7 @@ import Testing
 @Suite("Charsets", .permit)
 struct CharsetTests {
     @Test(
-        "Text is decoded in the charset of its Content-Type", .covers("M-12"),
+        "Text is decoded in the charset of its Content-Type",
         arguments: [
             ("gbk", "xOO6ww==", "你好"), ("GB2312", "xOO6ww==", "你好"), ("gb18030", "xOO6w4EwgTA=", "你好\u{80}"),
             ("big5", "p0Gmbg==", "你好"), ("big5-hkscs", "p0Gmbg==", "你好"), ("euc-kr", "vsiz5w==", "안녕"),
@@ -31,7 +31,7 @@ struct CharsetTests {
         #expect(try Response(data: data, urlResponse: head).text() == text)
     }
 
-    @Test("EUC-JP is decoded for all characters of JIS X 0208, and nothing else is", .covers("M-12"))
+    @Test("EUC-JP is decoded for all characters of JIS X 0208, and nothing else is")
     func eucJP() throws {
         // Shift_JIS has the same characters in the same order.
         var count = 0
@@ -53,7 +53,7 @@ struct CharsetTests {
         #expect(Charset.text(Data(), .japaneseEUC) == "")
     }
 
-    @Test("A byte order mark is not a part of the text, in any form of Unicode", .covers("M-12"))
+    @Test("A byte order mark is not a part of the text, in any form of Unicode")
     func mark() throws {
         for name in ["utf-8", "utf-16", "utf-16le", "utf-16be", "utf-32"] {
             let encoding = try #require(Charset.encoding(named: name))
@@ -67,7 +67,7 @@ struct CharsetTests {
         #expect(Charset.text(Data([0xFF, 0xFE]), .utf16LittleEndian) == "")
     }
 
-    @Test("Invalid bytes and charsets that Foundation decodes incorrectly are errors", .covers("M-12"))
+    @Test("Invalid bytes and charsets that Foundation decodes incorrectly are errors")
     func invalid() {
         for name in ["ibm866", "macintosh", "euc-tw", "utf-7", "hz-gb-2312", ""] {
             #expect(Charset.encoding(named: name) == nil, "\(name)")

@@ -10,7 +10,7 @@ struct HTTPDateTests {
     static let now = Date(timeIntervalSince1970: 1_772_366_400)
 
     @Test(
-        "Dates in the three formats of RFC 9110 are parsed", .covers("M-16"),
+        "Dates in the three formats of RFC 9110 are parsed",
         arguments: [
             ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777),
             ("Sun Nov  6 08:49:37 1994", 784_111_777),
@@ -27,7 +27,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "An invalid date is rejected", .covers("M-16"),
+        "An invalid date is rejected",
         arguments: [
             "", "0", "-1", "Sun, 31 Feb 2021 00:00:00 GMT", "Sun, 29 Feb 1900 00:00:00 GMT",
             "Sun, 29 Feb 2023 00:00:00 GMT",
@@ -142,7 +142,7 @@ struct HTTPDateTests {
         #expect(HTTPDate.parse("Sunday, 06-Nov-94 08:49:37 GMT", now: Date(timeIntervalSince1970: .nan)) == nil)
     }
 
-    @Test("Each damaged date is rejected or survives formatting and parsing", .covers("M-16"))
+    @Test("Each damaged date is rejected or survives formatting and parsing")
     func fuzz() {
         var random = SeededGenerator(seed: 16)
         let seeds = ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"].map

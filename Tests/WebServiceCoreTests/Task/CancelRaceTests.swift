@@ -62,7 +62,7 @@ struct CancelRaceTests {
     static let scale = isSanitized ? 10 : 1
 
     @Test(
-        "Each of many tasks cancelled while a mock session responds ends exactly once", .covers("C-40", "H-19")
+        "Each of many tasks cancelled while a mock session responds ends exactly once"
     )
     func mockSession() async {
         let session = MockSession()
@@ -76,7 +76,7 @@ struct CancelRaceTests {
         }
     }
 
-    @Test("Each of 10,000 tasks cancelled over real sockets ends exactly once", .covers("C-40", "H-19"))
+    @Test("Each of 10,000 tasks cancelled over real sockets ends exactly once")
     func sockets() async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let count = 10_000 / Self.scale

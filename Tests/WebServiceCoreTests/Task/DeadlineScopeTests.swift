@@ -20,7 +20,7 @@ struct DeadlineScopeTests {
         return error.code == .deadline
     }
 
-    @Test("The deadline of a scope ends the tasks that are resumed in it, and no others", .covers("C-412"))
+    @Test("The deadline of a scope ends the tasks that are resumed in it, and no others")
     func scope() async throws {
         let before = service.GET("/before").string().resume()
         await session.exchanges.wait(for: 1)
@@ -42,7 +42,7 @@ struct DeadlineScopeTests {
     }
 
     @Test(
-        "An inner scope and the deadline of a request can only shorten the duration", .covers("C-413"),
+        "An inner scope and the deadline of a request can only shorten the duration",
         arguments: [
             (5.0, nil as Double?, nil as Double?, 5.0), (5, 3, nil, 3), (5, 9, nil, 5), (5, nil, 2, 2), (5, nil, 9, 5),
             (5, 4, 3, 3), (9_999, nil, nil, 600), (9_999, nil, 9_000, 9_000),
@@ -69,7 +69,7 @@ struct DeadlineScopeTests {
         #expect(error?.request?.url?.path == "/v1/x")
     }
 
-    @Test("A scope that has ended sends nothing", .covers("C-412"))
+    @Test("A scope that has ended sends nothing")
     func endedScope() async throws {
         await service.withDeadline(.seconds(5)) {
             clock.advance(by: .seconds(5))
@@ -91,7 +91,7 @@ struct DeadlineScopeTests {
         func request(for service: WebService) -> Request { service.request(.GET, path: "/typed") }
     }
 
-    @Test("The end of a scope does not affect the other tasks that wait for a shared response", .covers("C-414"))
+    @Test("The end of a scope does not affect the other tasks that wait for a shared response")
     func sharedResponse() async throws {
         let first = await service.withDeadline(.seconds(5)) {
             service.perform(PathRequest(), duplicates: .join).resume()
@@ -110,7 +110,7 @@ struct DeadlineScopeTests {
         await eventually { other.log.contains("cancel") }
     }
 
-    @Test("The steps of a task belong to the scope in which it was resumed", .covers("C-412"))
+    @Test("The steps of a task belong to the scope in which it was resumed")
     func steps() async throws {
         let seen = Collected<Bool>()
         let task = await service.withDeadline(.seconds(5)) {
@@ -137,7 +137,7 @@ struct DeadlineScopeTests {
         #expect(await seen.wait(for: 2) == [true, false])
     }
 
-    @Test("A refresh of credentials belongs to no scope", .covers("C-414"))
+    @Test("A refresh of credentials belongs to no scope")
     func refresh() async throws {
         let seen = Collected<Bool>()
         let tokens = TokenSource {
@@ -154,7 +154,7 @@ struct DeadlineScopeTests {
         #expect(seen.values == [false])
     }
 
-    @Test("A passive task has no deadline", .covers("C-412"))
+    @Test("A passive task has no deadline")
     func passive() async throws {
         let login = PassiveTask<Int>(timekeeper: clock)
         await service.withDeadline(.zero) { _ = login.task.resume() }
@@ -162,7 +162,7 @@ struct DeadlineScopeTests {
         #expect(try await login.task.value == 7)
     }
 
-    @Test("Each attempt has the whole timeout, also after a refresh of credentials", .covers("C-410"))
+    @Test("Each attempt has the whole timeout, also after a refresh of credentials")
     func attempts() async throws {
         service.interceptors = [Authentication(TokenSource({ .bearer("old") }, refresh: { _ in .bearer("new") }))]
         let task = service.GET("/a").setAttemptTimeout(.seconds(3)).string().resume()
@@ -180,7 +180,7 @@ struct DeadlineScopeTests {
         #expect(clock.pending == 0)
     }
 
-    @Test("The deadline ends a request whose attempts time out", .covers("C-410"))
+    @Test("The deadline ends a request whose attempts time out")
     func deadlineOfAttempts() async throws {
         var policy = RetryPolicy(maximumAttempts: 9)
         policy.timekeeper = TestTimekeeper(clock, pause: { _ in })

@@ -11,7 +11,7 @@ import WebServiceMocking
 struct HandlerIsolationTests {
     private let done = Collected<Int>()
 
-    @Test("Blocked handlers do not delay other tasks, even with twice as many handlers as cores", .covers("H-24"))
+    @Test("Blocked handlers do not delay other tasks, even with twice as many handlers as cores")
     func blockedHandlers() async {
         let service = WebService.make(HandSession(text: "{}"))
         let release = DispatchSemaphore(value: 0)
@@ -31,7 +31,7 @@ struct HandlerIsolationTests {
         await done.wait(for: 20 + count)
     }
 
-    @Test("Blocked delegates and typed steps do not delay other tasks", .covers("H-24"))
+    @Test("Blocked delegates and typed steps do not delay other tasks")
     func blockedElsewhere() async throws {
         final class Slow: PartialDelegate {
             let blocked = Collected<Void>()
@@ -61,7 +61,7 @@ struct HandlerIsolationTests {
     }
 
     @Test(
-        "A handler may start a task, add handlers and a storage, and remove the delegate", .covers("H-25"),
+        "A handler may start a task, add handlers and a storage, and remove the delegate",
         arguments: ["background", "main", "error", "typed"])
     func reenter(place: String) async throws {
         final class Delegate: PartialDelegate {
@@ -106,8 +106,7 @@ struct HandlerIsolationTests {
     }
 
     @Test(
-        "A replaced delegate receives the rest of its exchange, and the new one receives the next exchange",
-        .covers("H-30")
+        "A replaced delegate receives the rest of its exchange, and the new one receives the next exchange"
     )
     func changedDelegate() async throws {
         final class Changing: PartialDelegate {
@@ -148,8 +147,7 @@ struct HandlerIsolationTests {
     }
 
     @Test(
-        "No delegate call is lost or unpaired while 8 threads replace the delegate during 2,000 requests",
-        .covers("H-30"))
+        "No delegate call is lost or unpaired while 8 threads replace the delegate during 2,000 requests")
     func changedOften() async {
         final class Counting: PartialDelegate {
             private let counts = Mutex((sent: 0, received: 0))
@@ -173,7 +171,7 @@ struct HandlerIsolationTests {
         #expect(delegates.map(\.sent).reduce(0, +) == 2_000)
     }
 
-    @Test("The deadline ends a task while its delegate blocks", .covers("H-30"))
+    @Test("The deadline ends a task while its delegate blocks")
     func slowDelegate() async {
         final class Slow: PartialDelegate {
             let entered = Collected<Void>()

@@ -9,7 +9,7 @@ import WebServiceMocking
 /// Applies random sequences of operations to a task and compares it with a model after each one.
 ///
 /// `WEBSERVICE_SOAK=1` runs the full number of sequences.
-@Suite("Life cycle of a task compared with a model", .covers("C-34"), .serialized, .exclusive(minutes: 60))
+@Suite("Life cycle of a task compared with a model", .serialized, .exclusive(minutes: 60))
 struct LifeCycleModelTests {
     enum Operation: CaseIterable {
         case resume, suspend, cancel, addHandler, complete, fail, redirect, unauthorized, deadline, drop
@@ -232,7 +232,6 @@ struct LifeCycleModelTests {
 
     @Test(
         "A task matches the model in 10,000 random sequences with a session that the test controls",
-        .covers("C-34"),
         arguments: [false, true])
     func model(isAuthenticated: Bool) async {
         let count = (isSoak ? 500_000 : 2_000) / Self.scale
@@ -313,7 +312,7 @@ struct LifeCycleModelTests {
         }
     }
 
-    @Test("Every random sequence with a mock session ends once and runs each handler", .covers("C-34"))
+    @Test("Every random sequence with a mock session ends once and runs each handler")
     func mock() async {
         let session = MockSession()
         session.addStub { request in
@@ -324,7 +323,7 @@ struct LifeCycleModelTests {
         await race((isSoak ? 10_000 : 1_000) / Self.scale, .make(session), ["/x", "/away"])
     }
 
-    @Test("Every random sequence over sockets ends once and runs each handler", .covers("C-34"))
+    @Test("Every random sequence over sockets ends once and runs each handler")
     func sockets() async throws {
         let server = try MockServer.forTest { request in
             var response = MockResponse(statusCode: request.target == "/away" ? 302 : 200)

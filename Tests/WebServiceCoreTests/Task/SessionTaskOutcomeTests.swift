@@ -35,7 +35,7 @@ struct SessionTaskOutcomeTests {
 
     @Test(
         "The request is cancelled before the result is delivered, so that the next one does not use its connection",
-        .covers("H-220"), arguments: [true, false])
+        arguments: [true, false])
     func cancelledFirst(byDeadline: Bool) async {
         let session = SlowlyCancelledSession()
         let clock = WebServiceMocking.TestClock()
@@ -48,7 +48,7 @@ struct SessionTaskOutcomeTests {
         #expect(await !session.wasDeliveredBefore.value)
     }
 
-    @Test("Cancelling before resume runs the error handlers and sends nothing", .covers("H-20"))
+    @Test("Cancelling before resume runs the error handlers and sends nothing")
     func cancelBeforeResume() async {
         let errors = Collected<URLError.Code?>()
         let task = WebService.make(session).GET("/x").responseError { errors.add(($0 as? URLError)?.code) }
@@ -58,7 +58,7 @@ struct SessionTaskOutcomeTests {
         #expect(session.exchanges.values.isEmpty)
     }
 
-    @Test("Cancelling a task in its own handler or after completion has no effect", .covers("H-20", "H-25"))
+    @Test("Cancelling a task in its own handler or after completion has no effect")
     func cancelInside() async {
         let seen = Collected<String>()
         let task = WebService.make(HandSession(text: "{}")).GET("/x")
@@ -75,7 +75,7 @@ struct SessionTaskOutcomeTests {
         #expect(await seen.wait(for: 3) == ["first", "second", "third"])
     }
 
-    @Test("A task that is never resumed is deallocated together with its handlers", .covers("H-22"))
+    @Test("A task that is never resumed is deallocated together with its handlers")
     func neverResumed() async {
         let freed = Collected<String>()
         do {
@@ -93,7 +93,7 @@ struct SessionTaskOutcomeTests {
         #expect(freed.values == ["handler"])
     }
 
-    @Test("A completed task is deallocated with its handlers, even if a handler captures the task", .covers("H-29"))
+    @Test("A completed task is deallocated with its handlers, even if a handler captures the task")
     func freedAfterEnd() async {
         let freed = Collected<String>()
         do {
@@ -117,8 +117,7 @@ struct SessionTaskOutcomeTests {
     }
 
     @Test(
-        "A task has one outcome if its session completes repeatedly, after a cancel and on many threads",
-        .covers("C-43"))
+        "A task has one outcome if its session completes repeatedly, after a cancel and on many threads")
     func adversarialSession() async {
         let session = HandSession { exchange in
             exchange.completion(nil, nil, URLError(.timedOut))
@@ -155,8 +154,7 @@ struct SessionTaskOutcomeTests {
     // MARK: The deadline
 
     @Test(
-        "The deadline, measured by the injected clock, ends a task whose session never responds",
-        .covers("C-41", "H-18"))
+        "The deadline, measured by the injected clock, ends a task whose session never responds")
     func deadline() async {
         let clock = ManualTimekeeper()
         let errors = Collected<WebServiceError.Code?>()

@@ -27,7 +27,7 @@ struct SessionTaskRulesTests {
         await eventually { task.state == .completed }
     }
 
-    @Test("A task that is resumed 1,000 times concurrently sends one request", .covers("H-21"))
+    @Test("A task that is resumed 1,000 times concurrently sends one request")
     func concurrentResume() async {
         let task = WebService.make(session).GET("/x")
         DispatchQueue.concurrentPerform(iterations: 1_000) { _ in task.resume() }
@@ -135,7 +135,7 @@ struct SessionTaskRulesTests {
         #expect(await order.wait(for: 60) == Array(0..<60))
     }
 
-    @Test("10,000 handlers added concurrently while the response arrives run once each, one at a time", .covers("H-23"))
+    @Test("10,000 handlers added concurrently while the response arrives run once each, one at a time")
     func concurrentAdders() async {
         let task = WebService.make(session).GET("/x")
         let ran = Collected<Int>()
@@ -189,7 +189,7 @@ struct SessionTaskRulesTests {
         #expect(await done.wait(for: 6) == [1, 2, 3, 4, 5, 6])
     }
 
-    @Test("Background handlers run while the main thread is blocked", .covers("C-42"))
+    @Test("Background handlers run while the main thread is blocked")
     func blockedMainThread() async {
         let service = WebService.make(HandSession(text: "{}"))
         let result = await MainActor.run {
@@ -212,7 +212,7 @@ struct SessionTaskRulesTests {
         #expect(await order.wait(for: 4) == ["first on main", "second on main", "background", "third on main"])
     }
 
-    @Test("A blocked handler does not delay other tasks", .covers("H-24"))
+    @Test("A blocked handler does not delay other tasks")
     func slowHandler() async {
         let service = WebService.make(HandSession(text: "{}"))
         let release = DispatchSemaphore(value: 0)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebServiceCore
 
-/// M-27: Time values that are not positive finite numbers, in every public API that accepts a time
+/// Time values that are not positive finite numbers, in every public API that accepts a time
 /// value without rejecting it.
 @Suite("Invalid time values", .permit)
 struct FoundationTimesTests {
@@ -13,7 +13,7 @@ struct FoundationTimesTests {
     ]
 
     @Test(
-        "A URLRequest with any timeout is sent over FoundationSession and URLSession without a trap", .covers("M-27"),
+        "A URLRequest with any timeout is sent over FoundationSession and URLSession without a trap",
         arguments: values)
     func urlRequests(seconds: Double) async {
         var request = URLRequest(url: URL(string: "http://127.0.0.1:1/") ?? URL(fileURLWithPath: "/"))
@@ -31,14 +31,13 @@ struct FoundationTimesTests {
     }
 
     @Test(
-        "Timeouts are clamped to the range from 1 millisecond to 1e9 seconds, and NaN becomes the default",
-        .covers("M-27"))
+        "Timeouts are clamped to the range from 1 millisecond to 1e9 seconds, and NaN becomes the default")
     func clamped() {
         #expect(Self.values.map(\.clampedTimeout) == [0.001, 0.001, 0.001, 60, 1e9, 0.001, 0.001, 1e9])
     }
 
     @Test(
-        "A connectTimeout that is not a positive finite number is an error", .covers("M-27"),
+        "A connectTimeout that is not a positive finite number is an error",
         arguments: [.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min)] as [Duration])
     func connectTimeout(timeout: Duration) {
         let error = #expect(throws: WebServiceError.self) {
@@ -48,7 +47,7 @@ struct FoundationTimesTests {
         #expect(error?.description.contains("connectTimeout") == true)
     }
 
-    @Test("Extreme time values of Authentication neither trap nor cause a loop", .covers("M-27"), arguments: values)
+    @Test("Extreme time values of Authentication neither trap nor cause a loop", arguments: values)
     func authentication(seconds: Double) async {
         let session = HandSession { $0.respond(status: 401) }
         let service = WebService.make(
@@ -79,7 +78,7 @@ struct ExchangeTableTests {
         }
     }
 
-    @Test("A released table is deallocated only after its abandoned task has ended", .covers("C-35"))
+    @Test("A released table is deallocated only after its abandoned task has ended")
     func release() async {
         let configuration = FoundationSession.defaultConfiguration
         configuration.protocolClasses = [HeldProtocol.self]

@@ -82,7 +82,7 @@ struct StreamingSessionTests {
         func finish() throws { throw URLError(.cannotDecodeContentData) }
     }
 
-    @Test("A stream whose compressed body is truncated ends with an error after its bytes", .covers("C-44"))
+    @Test("A stream whose compressed body is truncated ends with an error after its bytes")
     func truncated() async throws {
         let (exchange, body) = try await stream(decoder: TruncatedDecoder())
         _ = try exchange.receive("abcd")
@@ -95,7 +95,7 @@ struct StreamingSessionTests {
         #expect(received == Data("abcd".utf8))
     }
 
-    @Test("A progress handler that is added after resume() receives the last progress first", .covers("M-331"))
+    @Test("A progress handler that is added after resume() receives the last progress first")
     func lateProgress() async throws {
         let task = WebService.make(session).GET("/x").data().resume()
         let exchange = await session.exchanges.wait()[0]
@@ -114,7 +114,7 @@ struct StreamingSessionTests {
         #expect(try await task.value == Data("abcde".utf8))
     }
 
-    @Test("A progress handler that is added to a streamed request before its head is called", .covers("M-331"))
+    @Test("A progress handler that is added to a streamed request before its head is called")
     func lateProgressOfUpload() async throws {
         let task = WebService.make(session).POST("/x").setBody(Data(count: 4)).stream().resume()
         let exchange = await session.exchanges.wait()[0]
@@ -126,7 +126,7 @@ struct StreamingSessionTests {
         exchange.complete()
     }
 
-    @Test("The rate is that of the request body, and then that of the response body", .covers("U-312"))
+    @Test("The rate is that of the request body, and then that of the response body")
     func rates() async throws {
         let clock = ManualTimekeeper()
         let progress = Collected<TransferProgress>()
@@ -175,7 +175,7 @@ struct StreamingSessionTests {
         func finish() throws {}
     }
 
-    @Test("A body is decoded without a lock that other threads need", .covers("H-330"))
+    @Test("A body is decoded without a lock that other threads need")
     func decodingWithoutLock() async throws {
         let task = WebService.make(session).GET("/x").onProgress { _ in }.data().resume()
         let exchange = await session.exchanges.wait()[0]

@@ -10,7 +10,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Exchanges in flight", .permit, .covers("C-400", "C-401", "C-402"))
+@Suite("Exchanges in flight", .permit)
 struct ExchangesInFlightTests {
     enum Feature: RequestTagKey {
         static let defaultValue = "none"

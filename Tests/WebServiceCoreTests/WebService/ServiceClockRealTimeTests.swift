@@ -6,14 +6,14 @@ import WebServiceMocking
 
 /// A service with a clock of the system.
 @Suite(.permit) struct ServiceClockRealTimeTests {
-    @Test("A clock of the system is that of the service", .covers("M-367"))
+    @Test("A clock of the system is that of the service")
     func identity() {
         #expect(WebService(baseURLString: "", clock: ContinuousClock()).clock is ContinuousClock)
         #expect(WebService(baseURLString: "", clock: SuspendingClock()).clock is SuspendingClock)
         #expect(WebService(baseURLString: "").clock is SuspendingClock)
     }
 
-    @Test("A continuous clock measures the pauses of retries, and its date is that of the system", .covers("M-367"))
+    @Test("A continuous clock measures the pauses of retries, and its date is that of the system")
     func continuous() async throws {
         let server = try MockServer.forTest()
         server.on(.GET, "/brewers", [.status(503), .status(503), .text("ale")])

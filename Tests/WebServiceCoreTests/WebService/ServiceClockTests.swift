@@ -88,7 +88,7 @@ import WebServiceMocking
         return response
     }
 
-    @Test("The clock of a service is the one with which it was created", .covers("M-367"))
+    @Test("The clock of a service is the one with which it was created")
     func identity() throws {
         let service = service(clock)
         #expect(service.clock as? HandClock === clock)
@@ -96,7 +96,7 @@ import WebServiceMocking
         #expect(WebService(baseURL: URL(string: "https://h"), clock: clock).clock as? HandClock === clock)
     }
 
-    @Test("Deadlines follow the clock, the earliest first", .covers("M-367"))
+    @Test("Deadlines follow the clock, the earliest first")
     func deadlines() async throws {
         mock.on(.any, Self.silence)
         let service = service(clock)
@@ -116,7 +116,7 @@ import WebServiceMocking
         return nil
     }
 
-    @Test("The pauses of retries follow the clock", .covers("M-367"))
+    @Test("The pauses of retries follow the clock")
     func retries() async throws {
         mock.on(.GET, "/v1/brewers", [.status(503).header("Retry-After", "30"), .text("ale")])
         let service = service(clock)
@@ -135,7 +135,7 @@ import WebServiceMocking
         func request(for service: WebService) throws -> Request { service.request(.GET, path: "/brewers") }
     }
 
-    @Test("The age of stored values follows the clock", .covers("M-367"))
+    @Test("The age of stored values follows the clock")
     func storedValues() async throws {
         mock.on(.any, .text("Long Trail"))
         let service = service(clock)
@@ -153,7 +153,7 @@ import WebServiceMocking
         #expect(error?.code == .noStoredData)
     }
 
-    @Test("The freshness of cached responses follows the clock", .covers("M-367"))
+    @Test("The freshness of cached responses follows the clock")
     func cache() async throws {
         let stub = mock.on(.any, .text("ale").header(.cacheControl, "max-age=60"))
         let service = service(clock)
@@ -167,14 +167,14 @@ import WebServiceMocking
         }
     }
 
-    @Test("A clock whose sleep fails ends a pause early, and no request waits forever", .covers("M-367"))
+    @Test("A clock whose sleep fails ends a pause early, and no request waits forever")
     func failingClock() async throws {
         mock.on(.any, Self.silence)
         let service = service(HandClock(failure: POSIXError(.EINTR)))
         #expect(await failure(service.GET("/").setDeadline(.seconds(60)).data().resume()) == .deadline)
     }
 
-    @Test("500 requests at the same time have one sleep, which their ends do not leave behind", .covers("M-367"))
+    @Test("500 requests at the same time have one sleep, which their ends do not leave behind")
     func manyDeadlines() async throws {
         mock.on(.any) { .text($0.path) }
         let service = service(clock)

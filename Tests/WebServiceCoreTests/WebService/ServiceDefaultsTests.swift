@@ -66,7 +66,7 @@ struct ServiceDefaultsTests {
         #expect(service.GET("/x").request.options.requestDeadline == .seconds(600))
     }
 
-    @Test("An absolute URL of another origin has no header field of the service but harmless ones", .covers("C-241"))
+    @Test("An absolute URL of another origin has no header field of the service but harmless ones")
     func otherOrigins() throws {
         let service = WebService.make()
         service.headers = ["X-Key": "canary", "Authorization": "canary", "Accept": "a/b", "user-agent": "brewery"]
@@ -82,7 +82,7 @@ struct ServiceDefaultsTests {
         }
     }
 
-    @Test("The service names the other origins that receive its header fields", .covers("C-241"))
+    @Test("The service names the other origins that receive its header fields")
     func headerOrigins() throws {
         let service = WebService.make()
         service.headers = ["X-Key": "1"]
@@ -95,7 +95,7 @@ struct ServiceDefaultsTests {
         #expect(service.GET("/x").request.headers == ["X-Key": "1"])
     }
 
-    @Test("Without a base URL, only the origins that the service names receive its header fields", .covers("C-241"))
+    @Test("Without a base URL, only the origins that the service names receive its header fields")
     func noBase() throws {
         let service = WebService(baseURLString: "")
         service.headers = ["X-Key": "1"]
@@ -104,7 +104,7 @@ struct ServiceDefaultsTests {
         #expect(service.GET("https://h/x").request.headers == ["X-Key": "1"])
     }
 
-    @Test("A URL of another origin removes the fields of the service, and not those of the request", .covers("C-241"))
+    @Test("A URL of another origin removes the fields of the service, and not those of the request")
     func changedURL() throws {
         let service = WebService.make()
         service.headers = ["X-Key": "canary", "X-Same": "canary"]
@@ -119,7 +119,7 @@ struct ServiceDefaultsTests {
         #expect(request.headers == ["X-Same": "own", "X-Own": "own"])
     }
 
-    @Test("A URL builder that returns another origin receives no header field of the service", .covers("C-241"))
+    @Test("A URL builder that returns another origin receives no header field of the service")
     func builder() throws {
         let service = WebService(baseURLString: "https://h") { _, path in
             guard let url = URL(string: path == "away" ? "https://other/x" : "https://h/x") else {
@@ -132,7 +132,7 @@ struct ServiceDefaultsTests {
         #expect(service.GET("home").request.headers == ["X-Key": "canary"])
     }
 
-    @Test("A typed request with an absolute URL has only its own header fields", .covers("C-241"))
+    @Test("A typed request with an absolute URL has only its own header fields")
     func typedRequest() throws {
         struct Absolute: ParameterizedRequest {
             typealias Output = Data
@@ -144,7 +144,7 @@ struct ServiceDefaultsTests {
         #expect(try Absolute().request(for: service).headers == ["X-Part": "1"])
     }
 
-    @Test("Interceptors add their header fields at their origins only", .covers("C-241"))
+    @Test("Interceptors add their header fields at their origins only")
     func interceptors() async throws {
         let service = WebService.make(session)
         service.interceptors = [.headers(["X-Key": "canary", "Accept": "a/b"]), .userAgent("brewery")]
@@ -155,7 +155,7 @@ struct ServiceDefaultsTests {
         #expect(try sent(session).allHTTPHeaderFields == ["X-Key": "1"])
     }
 
-    @Test("A link to another origin that is permitted receives no header field of the service", .covers("C-241"))
+    @Test("A link to another origin that is permitted receives no header field of the service")
     func links() async throws {
         let session = MockSession()
         session.addStub(requestMatcher: { _ in true }) { request in

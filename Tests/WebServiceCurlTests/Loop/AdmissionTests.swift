@@ -79,8 +79,7 @@ struct AdmissionTests {
     }
 
     @Test(
-        "Items that need not start any more do not accumulate behind those of a host that does not respond",
-        .covers("C-380"))
+        "Items that need not start any more do not accumulate behind those of a host that does not respond")
     func unwanted() {
         var admission = Admission<Int>(maximumPerHost: 1, maximum: 10)
         admission.append(0, to: "a")

@@ -47,7 +47,7 @@ struct LoopTests {
         #expect(admission.hostCount <= 2_000)
     }
 
-    @Test("An internal handle of libcurl, which has no private pointer, belongs to no exchange", .covers("C-200"))
+    @Test("An internal handle of libcurl, which has no private pointer, belongs to no exchange")
     func internalHandle() throws {
         let wakeUp = try WakeUp(orThrow: .curl)
         let configuration = CurlSession.Configuration()
@@ -61,7 +61,7 @@ struct LoopTests {
         #expect(CurlEngine.from(nil) == nil)
     }
 
-    @Test("A duration of any length that libcurl requests ends no process", .covers("C-200"))
+    @Test("A duration of any length that libcurl requests ends no process")
     func timer() throws {
         let wakeUp = try WakeUp(orThrow: .curl)
         let configuration = CurlSession.Configuration()

@@ -45,7 +45,7 @@ struct CurlErrorTests {
     ]
 
     @Test(
-        "An error contains no URL with user information, even if a character combines with the @", .covers("C-66"),
+        "An error contains no URL with user information, even if a character combines with the @",
         arguments: ["@", "@\u{301}", "\u{600}@"])
     func userInformation(at: String) {
         let error = CurlError.error(CURLE_COULDNT_RESOLVE_PROXY, "Could not resolve u:canary\(at)h")

@@ -23,8 +23,7 @@ struct CurlTransferTests {
     }
 
     @Test(
-        "A cancelled request that the loop has not begun is released at once, even while the loop is busy",
-        .covers("C-380"))
+        "A cancelled request that the loop has not begun is released at once, even while the loop is busy")
     func cancelledWhileWaiting() async throws {
         let server = try MockServer { _ in MockResponse("") }
         defer { server.stop() }

@@ -27,7 +27,7 @@ struct RangeCombinationTests {
     ]
 
     @Test(
-        "A response is a part, the file, the end, a reason to start over or an error", .covers("D-440"),
+        "A response is a part, the file, the end, a reason to start over or an error",
         arguments: [("range-responses.json", 100), ("range-responses-independent.json", 256)])
     func table(name: String, minimum: Int) async throws {
         let combinations = try RangeCombination.all(name)

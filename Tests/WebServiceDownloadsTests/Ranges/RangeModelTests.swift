@@ -9,7 +9,7 @@ import Testing
 /// `WEBSERVICE_SOAK=1` runs the full number of combinations.
 @Suite("Random range responses", .permit(minutes: 60))
 struct RangeModelTests {
-    @Test("In a model of a download, no short or mixed file is complete, whatever the responses are", .covers("D-443"))
+    @Test("In a model of a download, no short or mixed file is complete, whatever the responses are")
     func model() {
         let count = isSoak ? 1_000_000 : 3_000
         var complete = 0
@@ -28,7 +28,7 @@ struct RangeModelTests {
 
     private static let count = isSoak ? 20_000 : 300
 
-    @Test("No download reports a short or mixed file, whatever the responses are", .covers("D-443"))
+    @Test("No download reports a short or mixed file, whatever the responses are")
     func downloads() async throws {
         let complete = try await withThrowingTaskGroup(of: Int.self) { group in
             let workers = 4

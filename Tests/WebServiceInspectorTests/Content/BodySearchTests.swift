@@ -15,7 +15,7 @@ struct BodySearchTests {
         BodySearch(text, in: inspected.store.exchanges(), .standard).numbers
     }
 
-    @Test("A text is found in the bodies of requests and responses, without regard to case", .covers("L-342"))
+    @Test("A text is found in the bodies of requests and responses, without regard to case")
     func texts() async throws {
         try await inspected.send("/a", .text("Long Trail"))
         try await inspected.send("/b", .json(["name": "Trashboat"]))
@@ -29,7 +29,7 @@ struct BodySearchTests {
         #expect(found("") == [])
     }
 
-    @Test("A secret and a body that is not shown are not found", .covers("L-342", "C-66"))
+    @Test("A secret and a body that is not shown are not found")
     func secrets() async throws {
         try await inspected.send("/a", .json(["password": "canary"]))
         try await inspected.send(
@@ -40,7 +40,7 @@ struct BodySearchTests {
         #expect(found("password") == [1])
     }
 
-    @Test("The bytes of a body that cannot be redacted are shown only with the option", .covers("L-341"))
+    @Test("The bytes of a body that cannot be redacted are shown only with the option")
     func binaryBodies() async throws {
         let exchange = try await inspected.send(
             "/a",
@@ -54,7 +54,7 @@ struct BodySearchTests {
         #expect(shown.attempts.last?.response?.body.note == nil)
     }
 
-    @Test("The row of an exchange lists its requests without secrets", .covers("L-343"))
+    @Test("The row of an exchange lists its requests without secrets")
     func requests() async throws {
         inspected.session.on(
             .GET, "/a", MockResponse(statusCode: 302, headers: ["Location": "/b?token=canary"]))
@@ -68,7 +68,7 @@ struct BodySearchTests {
         #expect(ListedExchange(single, .standard).tries == nil)
     }
 
-    @Test("A failure has the descriptions of its causes, without secrets and within a limit", .covers("L-340", "C-66"))
+    @Test("A failure has the descriptions of its causes, without secrets and within a limit")
     func causes() {
         let posix = NSError(domain: NSPOSIXErrorDomain, code: 111)
         let error = NSError(domain: "canary", code: 7, userInfo: [NSUnderlyingErrorKey: posix])
@@ -80,7 +80,7 @@ struct BodySearchTests {
         #expect(RecordedFailure(chain).causes.count == 8)
     }
 
-    @Test("An inspector uses the port that it is given, also when it is started again", .covers("L-349"))
+    @Test("An inspector uses the port that it is given, also when it is started again")
     func port() async throws {
         let free = try Inspector()
         let port = try #require(free.url.port.flatMap { UInt16(exactly: $0) })

@@ -49,7 +49,7 @@ struct InspectedMessagesTests {
 
     private func body(_ row: [String: Any]) -> [String: Any] { row["body"] as? [String: Any] ?? [:] }
 
-    @Test("Messages are rows with direction, time, kind, size and content, and the closure follows", .covers("W-11"))
+    @Test("Messages are rows with direction, time, kind, size and content, and the closure follows")
     func content() async throws {
         let inspected = InspectedService()
         let exchange = try await converse(
@@ -75,7 +75,7 @@ struct InspectedMessagesTests {
         #expect(row.size == 17)
     }
 
-    @Test("Secrets in messages and in the reason are redacted, and binary data is not shown", .covers("W-11", "C-66"))
+    @Test("Secrets in messages and in the reason are redacted, and binary data is not shown")
     func secrets() async throws {
         let inspected = InspectedService()
         let exchange = try await converse(
@@ -98,7 +98,7 @@ struct InspectedMessagesTests {
         #expect(BodySearch("canary", in: [exchange], .standard).numbers == [])
     }
 
-    @Test("The bytes of an exchange's messages are limited, and the number of dropped ones remains", .covers("W-11"))
+    @Test("The bytes of an exchange's messages are limited, and the number of dropped ones remains")
     func byteLimit() async throws {
         let inspected = InspectedService(bodyLimit: 100)
         let messages = (0..<50).map { WebSocketMessage.text(String($0 + 100_000_000)) }
@@ -111,7 +111,7 @@ struct InspectedMessagesTests {
         #expect(rows.last.map { body($0)["text"] as? String } == "100000049")
     }
 
-    @Test("The number of messages is limited", .covers("W-11"))
+    @Test("The number of messages is limited")
     func numberLimit() async throws {
         let inspected = InspectedService(bodyLimit: 1_000_000)
         let exchange = try await converse(inspected, Array(repeating: .text(""), count: 600))
@@ -120,7 +120,7 @@ struct InspectedMessagesTests {
         #expect(exchange.size < 300_000)
     }
 
-    @Test("A message over the limit is truncated, and its size remains", .covers("W-11"))
+    @Test("A message over the limit is truncated, and its size remains")
     func largeMessage() async throws {
         let inspected = InspectedService(bodyLimit: 100)
         let exchange = try await converse(inspected, [.text(String(repeating: "a", count: 5_000))])
@@ -132,7 +132,7 @@ struct InspectedMessagesTests {
         #expect(shown["note"] as? String == "The first 100 of 5000 bytes.")
     }
 
-    @Test("The messages of a connection that is lost remain, with its failure", .covers("W-11", "L-332"))
+    @Test("The messages of a connection that is lost remain, with its failure")
     func lostConnection() async throws {
         let inspected = InspectedService()
         inspected.session.on(
@@ -151,7 +151,7 @@ struct InspectedMessagesTests {
         #expect(ListedExchange(exchange, .standard).error?.contains("networkConnectionLost") == true)
     }
 
-    @Test("The archive has the messages in the form of Chromium, also while the connection is open", .covers("W-12"))
+    @Test("The archive has the messages in the form of Chromium, also while the connection is open")
     func archive() async throws {
         let inspected = InspectedService()
         inspected.session.on(.GET, "/chat", .webSocket { socket in _ = try await socket.next() })

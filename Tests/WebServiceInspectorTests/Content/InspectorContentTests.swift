@@ -9,7 +9,7 @@ import WebServiceMocking
 
 @Suite("The content of the page of an inspector", .permit)
 struct InspectorContentTests {
-    @Test("Secrets of requests and responses are in no row, detail, command and archive", .covers("C-66"))
+    @Test("Secrets of requests and responses are in no row, detail, command and archive")
     func secrets() async throws {
         let inspected = InspectedService()
         let body: JSONValue = [
@@ -72,7 +72,7 @@ struct InspectorContentTests {
         #expect((body.text != nil) == isText)
     }
 
-    @Test("A body that cannot be checked for secrets is not shown", .covers("C-66"))
+    @Test("A body that cannot be checked for secrets is not shown")
     func otherBodies() {
         for type in ["application/octet-stream", "application/pdf", nil] {
             let body = ShownBody(

@@ -35,7 +35,7 @@ struct InspectorRoutesTests {
         }
     }
 
-    @Test("Another token is refused", .covers("C-66"))
+    @Test("Another token is refused")
     func tokens() {
         for other in ["", String(token.text.dropLast()), token.text + "0", token.text.uppercased(), SecretToken().text]
         {

@@ -35,7 +35,7 @@ struct ExchangeStoreTests {
         #expect(try #require(exchange.duration) >= ends[1])
     }
 
-    @Test("An exchange in progress has no duration, and a failed one has an error without values", .covers("C-66"))
+    @Test("An exchange in progress has no duration, and a failed one has an error without values")
     func failures() async throws {
         let inspected = InspectedService()
         inspected.session.on(.GET, "/waits", MockResponse(statusCode: 200).after(.seconds(3600)))
@@ -56,7 +56,7 @@ struct ExchangeStoreTests {
         #expect(failed.failure != nil)
     }
 
-    @Test("Exchanges have the name with which their service is observed", .covers("L-351"))
+    @Test("Exchanges have the name with which their service is observed")
     func serviceName() async throws {
         let inspected = InspectedService()
         #expect(try await inspected.send("/a").service == nil)
@@ -108,7 +108,7 @@ struct ExchangeStoreTests {
         #expect(shown.requestBody.size == 5_000)
     }
 
-    @Test("The fields as sent are shown beside those of the request, without secrets", .covers("H-356"))
+    @Test("The fields as sent are shown beside those of the request, without secrets")
     func sentHeaders() async throws {
         let inspected = InspectedService()
         inspected.session.on(.GET, "/x", 200)

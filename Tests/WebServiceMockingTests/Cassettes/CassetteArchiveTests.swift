@@ -29,7 +29,7 @@ import WebServiceMocking
 
     private func service(_ session: any Session) -> WebService { WebService("https://h/v1", session: session) }
 
-    @Test("The archive of a browser is replayed, with decoded bodies and without secrets", .covers("M-364"))
+    @Test("The archive of a browser is replayed, with decoded bodies and without secrets")
     func browser() async throws {
         try write(
             """
@@ -72,7 +72,7 @@ import WebServiceMocking
         #expect(!text.contains("authority"))
     }
 
-    @Test("A body has the charset of its type", .covers("M-364"))
+    @Test("A body has the charset of its type")
     func charset() async throws {
         try write(
             """
@@ -83,7 +83,7 @@ import WebServiceMocking
         #expect(try await service(convert()).GET("/a").string().value == "é")
     }
 
-    @Test("The closure excludes entries, also those without a body", .covers("M-364"))
+    @Test("The closure excludes entries, also those without a body")
     func exclusion() async throws {
         let entry = { (path: String, content: String) in
             """
@@ -100,7 +100,7 @@ import WebServiceMocking
         #expect(try await service(convert(count: 1) { $0.path.hasPrefix("/v1/") }).GET("/a").string().value == "ale")
     }
 
-    @Test("An archive of this package is imported", .covers("M-364"))
+    @Test("An archive of this package is imported")
     func ownArchive() async throws {
         try write(
             #"{"request":{"method":"GET","url":"https://h/v1/a","headers":[]},"response":{"status":204,"#
@@ -109,7 +109,7 @@ import WebServiceMocking
     }
 
     @Test(
-        "A damaged archive is a typed error that names the file, and adds nothing", .covers("M-365"),
+        "A damaged archive is a typed error that names the file, and adds nothing",
         arguments: [
             "", "{}", #"{"log":{}}"#, "[]", #"{"log":{"entries":[{}]}}"#, String(repeating: "[", count: 100_000),
             CassetteArchiveTests.entry(request: #""url":"https://h/""#),
@@ -136,7 +136,7 @@ import WebServiceMocking
         #"{"log":{"entries":[{"request":{\#(request)},"response":{\#(response)}}]}}"#
     }
 
-    @Test("An archive of more than 128 MiB is not read", .covers("M-365"))
+    @Test("An archive of more than 128 MiB is not read")
     func huge() throws {
         try Data().write(to: archive)
         let handle = try FileHandle(forWritingTo: archive)
@@ -149,7 +149,7 @@ import WebServiceMocking
                 + "supported; export fewer requests")
     }
 
-    @Test("A missing archive, and a session that does not record, are typed errors", .covers("M-365"))
+    @Test("A missing archive, and a session that does not record, are typed errors")
     func misuse() throws {
         let recording = try CassetteSession(file: file, mode: .record)
         let missing = #expect(throws: WebServiceError.self) { try recording.importArchive(archive) }

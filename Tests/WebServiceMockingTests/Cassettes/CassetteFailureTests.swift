@@ -57,7 +57,7 @@ import WebServiceDownloads
         return receiver.state.withLock { $0 }
     }
 
-    @Test("A response that breaks off is replayed with its head, its bytes and its error", .covers("C-368"))
+    @Test("A response that breaks off is replayed with its head, its bytes and its error")
     func brokenOff() async throws {
         var response = MockResponse.text(String(repeating: "ale ", count: 100))
         response.wire = .cut(after: 300)
@@ -74,7 +74,7 @@ import WebServiceDownloads
         #expect(results.last?.body.isEmpty == false)
     }
 
-    @Test("A download that was interrupted and continued is replayed with both requests", .covers("C-368"))
+    @Test("A download that was interrupted and continued is replayed with both requests")
     func continuedDownload() async throws {
         let content = Data((0..<400).map { "ale \($0)\n" }.joined().utf8)
         mock.on(.any) { request in
@@ -97,7 +97,7 @@ import WebServiceDownloads
         #expect(mock.receivedRequests.map { $0.headers["Range"] != nil } == [false, true])
     }
 
-    @Test("Trailer fields and an unknown length are replayed, without secrets", .covers("C-368"))
+    @Test("Trailer fields and an unknown length are replayed, without secrets")
     func trailers() async throws {
         var response = MockResponse(statusCode: 200) { body in try body.write(Data("ale".utf8)) }
         response.headers[.contentType] = "text/plain"
@@ -116,7 +116,7 @@ import WebServiceDownloads
         #expect(try !String(contentsOf: file, encoding: .utf8).contains("canary"))
     }
 
-    @Test("A file of a newer version is an error that names both versions", .covers("C-369"))
+    @Test("A file of a newer version is an error that names both versions")
     func newerVersion() throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         try Data(#"{"version":7,"shape":"other"}"#.utf8).write(to: file)
@@ -126,7 +126,7 @@ import WebServiceDownloads
             error?.message.contains("failures.json has the version 7, but this library reads versions 1 to 3") == true)
     }
 
-    @Test("A file that another recording has written meanwhile is not replaced", .covers("C-370"))
+    @Test("A file that another recording has written meanwhile is not replaced")
     func otherRecording() async throws {
         mock.on(.any) { .text($0.target) }
         let first = try CassetteSession(file: file, mode: .record, session: mock)
@@ -143,7 +143,7 @@ import WebServiceDownloads
         #expect(try Data(contentsOf: file) == written)
     }
 
-    @Test("A folder that cannot be created is an error that names it", .covers("C-371"))
+    @Test("A folder that cannot be created is an error that names it")
     func folders() async throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         try Data().write(to: folder.appendingPathComponent("file"))

@@ -25,7 +25,7 @@ import WebServiceMocking
 
     private var sent: [String] { mock.receivedRequests.map(\.path) }
 
-    @Test("Missing exchanges are sent and added to the file, and the others are replayed", .covers("M-360"))
+    @Test("Missing exchanges are sent and added to the file, and the others are replayed")
     func recordMissing() async throws {
         #expect(try await record(["/a"], .recordMissing) == ["/v1/a"])
         #expect(try await record(["/b", "/a", "/c"], .recordMissing) == ["/v1/b", "/v1/a", "/v1/c"])
@@ -34,7 +34,7 @@ import WebServiceMocking
         #expect(sent.count == 3)
     }
 
-    @Test("Without a missing exchange, the file is not written", .covers("M-360"))
+    @Test("Without a missing exchange, the file is not written")
     func nothingMissing() async throws {
         _ = try await record(["/a", "/b"])
         let old = try text() + "\n"
@@ -44,7 +44,7 @@ import WebServiceMocking
         #expect(sent == ["/v1/a", "/v1/b"])
     }
 
-    @Test("In order, a request is new only after all recorded exchanges", .covers("M-360"))
+    @Test("In order, a request is new only after all recorded exchanges")
     func recordMissingInOrder() async throws {
         _ = try await record(["/a", "/b"])
         let cassette = try CassetteSession(file: file, mode: .recordMissing, session: mock, order: .inOrder)
@@ -58,7 +58,7 @@ import WebServiceMocking
         #expect(sent == ["/v1/a", "/v1/b", "/v1/c"])
     }
 
-    @Test("A new secret has a placeholder that the file does not contain yet", .covers("M-361"))
+    @Test("A new secret has a placeholder that the file does not contain yet")
     func placeholders() async throws {
         mock.on(.any, .text("ale"))
         for (mode, key) in [(CassetteSession.Mode.record, "canary-one"), (.recordMissing, "canary-two")] {
@@ -70,7 +70,7 @@ import WebServiceMocking
         #expect(try text().contains("/v1/recordMissing?api_key=redacted-2"))
     }
 
-    @Test("A request is cancelled before and while its exchange is selected", .covers("M-360"))
+    @Test("A request is cancelled before and while its exchange is selected")
     func cancellation() async throws {
         _ = try await record(["/a"])
         let cassette = try CassetteSession(file: file, mode: .recordMissing, session: mock, repeats: true)
@@ -114,7 +114,7 @@ import WebServiceMocking
         do { return .success(try await send(cassette, url, body, language)) } catch { return .failure(error) }
     }
 
-    @Test("Only the criteria are compared", .covers("M-362"))
+    @Test("Only the criteria are compared")
     func criteria() async throws {
         #expect(try await matches([.method, .url], url: "https://h/v1/orders?page=2", body: "{}").isSuccess)
         #expect(try await matches([.method, .path, .query, .body], url: "https://other:81/v1/orders?page=1").isSuccess)
@@ -125,7 +125,7 @@ import WebServiceMocking
         #expect(try await matches([], url: "https://other/", body: "{}").isSuccess)
     }
 
-    @Test("A header field is compared if a criterion names it, and secrets are equal", .covers("M-362"))
+    @Test("A header field is compared if a criterion names it, and secrets are equal")
     func headerCriterion() async throws {
         #expect(try await matches([.method, .header("Authorization")]).isSuccess)
         #expect(try await matches([.method, .header("accept-language")]).isSuccess)
@@ -137,7 +137,7 @@ import WebServiceMocking
                 + "received Accept-Language: de; correct the program or record the cassette again")
     }
 
-    @Test("A closure compares a recorded and a received request without their secrets", .covers("M-362"))
+    @Test("A closure compares a recorded and a received request without their secrets")
     func customCriterion() async throws {
         let id = CassetteSession.Criterion.custom { recorded, received in
             guard recorded.headers["Authorization"] == received.headers["Authorization"] else { return false }
@@ -150,7 +150,7 @@ import WebServiceMocking
 
     // MARK: Changes of exchanges
 
-    @Test("An exchange is changed or left out before it is recorded", .covers("M-363"))
+    @Test("An exchange is changed or left out before it is recorded")
     func change() async throws {
         mock.on(.any) { .text("\($0.target) at 12:30").header("X-Trace", "7") }
         let cassette = try CassetteSession(
@@ -173,7 +173,7 @@ import WebServiceMocking
         #expect(try !text().contains("metrics"))
     }
 
-    @Test("The closure receives no secret, and cannot add one", .covers("M-363"))
+    @Test("The closure receives no secret, and cannot add one")
     func secretInChange() async throws {
         mock.on(.any, .json(["access_token": "canary-token", "kind": "ale"]))
         let bodies = Collected<String>()
@@ -193,7 +193,7 @@ import WebServiceMocking
         #expect(!FileManager.default.fileExists(atPath: file.path))
     }
 
-    @Test("A change that is no exchange, and an error of the closure, write no file", .covers("M-363"))
+    @Test("A change that is no exchange, and an error of the closure, write no file")
     func invalidChange() async throws {
         struct Refusal: Error {}
         mock.on(.any, .text("ale"))

@@ -31,7 +31,7 @@ import WebServiceCore
         "pins": {"secrets": [true, "canary-token", null]}}
         """
 
-    @Test("Equal secrets of requests and responses have equal placeholders, and numbers remain", .covers("C-365"))
+    @Test("Equal secrets of requests and responses have equal placeholders, and numbers remain")
     func placeholders() async throws {
         mock.on(
             .POST, "/v1/login",
@@ -164,7 +164,7 @@ import WebServiceCore
     }
 
     @Test(
-        "A body in which secrets cannot be recognized is not written unless the caller permits it", .covers("C-366"),
+        "A body in which secrets cannot be recognized is not written unless the caller permits it",
         arguments: ["application/octet-stream", "application/x-protobuf", nil] as [String?])
     func unsearched(type: String?) async throws {
         var response = MockResponse(statusCode: 200, data: Data("\u{5}canary-bytes".utf8))
@@ -185,7 +185,7 @@ import WebServiceCore
         #expect(try await service(replay).GET("/").data().value == response.data)
     }
 
-    @Test("Multipart bodies with random boundaries are recorded, and match with another boundary", .covers("C-367"))
+    @Test("Multipart bodies with random boundaries are recorded, and match with another boundary")
     func multipart() async throws {
         mock.on(.any, .status(204))
         for round in 0..<8 {

@@ -203,7 +203,7 @@ import WebServiceCore
     }
 
     @Test(
-        "Identifiers of 64 bits that differ by one are different requests, and are replayed exactly", .covers("C-280"))
+        "Identifiers of 64 bits that differ by one are different requests, and are replayed exactly")
     func longIdentifiers() async throws {
         let ids = ["9007199254740992", "9007199254740993", "18446744073709551615"]
         mock.on(.any) { .text(String(decoding: $0.body, as: UTF8.self)) }
@@ -219,7 +219,7 @@ import WebServiceCore
         }
     }
 
-    @Test("With repeats, the last matching exchange is replayed again", .covers("M-348"))
+    @Test("With repeats, the last matching exchange is replayed again")
     func repeats() async throws {
         try await record(["/a", "/b"])
         let cassette = try CassetteSession(file: file, mode: .replay, repeats: true)

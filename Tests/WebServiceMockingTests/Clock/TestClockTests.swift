@@ -58,7 +58,7 @@ import WebServiceMocking
         #expect(clock.elapsed == .seconds(30))
     }
 
-    @Test("The clock of a service is its test clock, and without one it is no test clock", .covers("M-350"))
+    @Test("The clock of a service is its test clock, and without one it is no test clock")
     func clockOfService() async {
         let clock = TestClock()
         let service = WebService(baseURLString: "", clock: clock)
@@ -73,7 +73,7 @@ import WebServiceMocking
         #expect(await (try? hasExpired.value) == .seconds(30))  // an error is no value
     }
 
-    @Test("A sleep until an instant that has passed returns at once, unless its task is cancelled", .covers("M-350"))
+    @Test("A sleep until an instant that has passed returns at once, unless its task is cancelled")
     func pastSleep() async throws {
         await clock.advance(by: .seconds(2))
         try await clock.sleep(until: clock.now.advanced(by: .seconds(-1)))
@@ -236,7 +236,7 @@ import WebServiceMocking
         #expect(try await task.value.byteCount == 100_000)
     }
 
-    @Test("Work that becomes due during an advance runs at its own instant, in the order of time", .covers("M-336"))
+    @Test("Work that becomes due during an advance runs at its own instant, in the order of time")
     func order() async throws {
         let log = Log()
         let clock = clock
@@ -251,7 +251,7 @@ import WebServiceMocking
         try await second.value
     }
 
-    @Test("An advance waits for a handler that needs some time to respond", .covers("M-336"))
+    @Test("An advance waits for a handler that needs some time to respond")
     func slowHandler() async throws {
         mock.on(.any) { _ in
             var count = 0
@@ -297,7 +297,7 @@ import WebServiceMocking
         await #expect(throws: CancellationError.self) { try await sleeper.value }
     }
 
-    @Test("Something that schedules itself at once stops the clock at that instant", .covers("M-336"))
+    @Test("Something that schedules itself at once stops the clock at that instant")
     func endless() async {
         let loop = Loop(TaskClock(clock))
         _ = TaskClock(clock).schedule(after: .seconds(3), loop)
@@ -325,7 +325,7 @@ import WebServiceMocking
         #expect(start < clock.now)
     }
 
-    @Test("An advance waits for a handler and a storage that occupy their threads", .covers("M-336"))
+    @Test("An advance waits for a handler and a storage that occupy their threads")
     func slowWork() async throws {
         mock.on(.GET, "/brewers", .text("Long Trail"))
         service.endpoints = [HTTPEndpoint()]
@@ -340,7 +340,7 @@ import WebServiceMocking
         #expect(SlowStorage.count.value == 1)
     }
 
-    @Test("An advance waits for the files of a storage", .covers("M-336"))
+    @Test("An advance waits for the files of a storage")
     func files() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("clock-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }  // in the temporary folder
@@ -365,7 +365,7 @@ import WebServiceMocking
         #expect(clock.elapsed == .seconds(20))
     }
 
-    @Test("An advance waits for the main actor", .covers("M-336"))
+    @Test("An advance waits for the main actor")
     func mainActor() async {
         mock.on(.any, .text("ale"))
         let ended = Counter()
@@ -404,7 +404,7 @@ import WebServiceMocking
         #expect(ended.value == 1)
     }
 
-    @Test("An advance does not wait for an interceptor that awaits something else", .covers("M-336"))
+    @Test("An advance does not wait for an interceptor that awaits something else")
     func awaitingInterceptor() async throws {
         let (stream, feed) = AsyncStream<Void>.makeStream()
         mock.on(.any, .text("ale"))

@@ -70,7 +70,7 @@ struct ChildProcessTests {
         }
     }
 
-    @Test("Processes that are left are terminated after a process that was killed", .covers("M-335"))
+    @Test("Processes that are left are terminated after a process that was killed")
     func guardian() async throws {
         let output = Pipe()
         let probe = ChildProcess(programPath("session-probe"), ["children"], output: .pipe(output))

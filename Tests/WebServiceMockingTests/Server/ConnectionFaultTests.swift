@@ -18,7 +18,7 @@ import WebServiceCore
         }
     }
 
-    @Test("Faults apply to successive connections, and later connections have none", .covers("H-49"))
+    @Test("Faults apply to successive connections, and later connections have none")
     func successive() throws {
         let server = try server()
         server.onConnect([.disconnect, nil])
@@ -29,7 +29,7 @@ import WebServiceCore
     }
 
     @Test(
-        "A connection is closed or reset at its start", .covers("C-47"),
+        "A connection is closed or reset at its start",
         arguments: [MockServer.ConnectionFault.disconnect, .reset])
     func start(fault: MockServer.ConnectionFault) throws {
         let server = try server()
@@ -39,7 +39,7 @@ import WebServiceCore
         #expect(client.wasReset == (fault == .reset))
     }
 
-    @Test("A server that does not read lets the client block, and ends with the server", .covers("H-05"))
+    @Test("A server that does not read lets the client block, and ends with the server")
     func noRead() throws {
         let server = try server()
         server.onConnect([.noRead])
@@ -52,7 +52,7 @@ import WebServiceCore
     }
 
     @Test(
-        "A connection ends in the body of a request, after a number of its bytes", .covers("C-47"),
+        "A connection ends in the body of a request, after a number of its bytes",
         arguments: [
             (MockServer.ConnectionFault.disconnectInBody(after: 3), "", "abc"),
             (.disconnectInBody(after: 3), "abc", ""),
@@ -80,7 +80,7 @@ import WebServiceCore
         #expect(reply == whole)
     }
 
-    @Test("Surplus bytes follow the response on a connection that stays open", .covers("C-47"))
+    @Test("Surplus bytes follow the response on a connection that stays open")
     func surplus() throws {
         let server = try server(.surplus(Data("HTTP/1.1 200 OK\r\n".utf8)))
         let client = try RawClient(server)
@@ -92,7 +92,7 @@ import WebServiceCore
         #expect(server.connectionCount == 1)
     }
 
-    @Test("An invalid chunk follows a valid one, and the connection closes", .covers("C-47"))
+    @Test("An invalid chunk follows a valid one, and the connection closes")
     func invalidChunk() async throws {
         let server = try server(.invalidChunk)
         let expected = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\nale\r\n"
@@ -105,7 +105,7 @@ import WebServiceCore
         #expect(error?.code == .badServerResponse)
     }
 
-    @Test("After a half-close the server still reads, and ends when the client does", .covers("C-47"))
+    @Test("After a half-close the server still reads, and ends when the client does")
     func halfClose() async throws {
         let server = try server(.halfClose)
         let client = try RawClient(server)
@@ -117,7 +117,7 @@ import WebServiceCore
         await eventually("the connection has ended") { server.openConnectionCount == 0 }
     }
 
-    @Test("1,000 connections are open at the same time, and each receives its response", .covers("H-49"))
+    @Test("1,000 connections are open at the same time, and each receives its response")
     func manyConnections() throws {
         let server = try MockServer { MockResponse(statusCode: 200, data: Data($0.path.utf8)) }
         let clients = try (0..<1_000).map { _ in try RawClient(server) }

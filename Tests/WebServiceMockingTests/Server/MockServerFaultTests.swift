@@ -23,7 +23,7 @@ import WebServiceCore
         String(decoding: whole.utf8.prefix(max(count, 0)), as: UTF8.self)
     }
 
-    @Test("A cut response is its first bytes and an orderly close, at every offset", .covers("C-47"))
+    @Test("A cut response is its first bytes and an orderly close, at every offset")
     func cut() throws {
         for count in [Int.min, -1] + Array(0...whole.utf8.count + 1) + [Int.max] {
             let server = try server(.cut(after: count))
@@ -34,7 +34,7 @@ import WebServiceCore
         }
     }
 
-    @Test("A reset follows the bytes before it", .covers("H-34"), arguments: [0, 1, 20, 40, 41, Int.max])
+    @Test("A reset follows the bytes before it", arguments: [0, 1, 20, 40, 41, Int.max])
     func reset(count: Int) throws {
         let server = try server(.reset(after: count))
         let client = try RawClient(server)
@@ -45,7 +45,7 @@ import WebServiceCore
     }
 
     @Test(
-        "A stall is the first bytes and then silence, until the server stops", .covers("H-05"),
+        "A stall is the first bytes and then silence, until the server stops",
         arguments: [0, 10, 40, Int.max])
     func stall(count: Int) throws {
         let server = try server(.stall(after: count))
@@ -58,14 +58,14 @@ import WebServiceCore
         #expect(client.readToEnd().isEmpty)
     }
 
-    @Test("The server ends a stalled connection when the client leaves", .covers("H-05"))
+    @Test("The server ends a stalled connection when the client leaves")
     func leftStall() async throws {
         let server = try server(.stall(after: 10))
         #expect(try server.reply(to: get) == first(10))
         await eventually("the connection has ended") { server.openConnectionCount == 0 }
     }
 
-    @Test("A drip pauses between its pieces until the client stops sending or the server stops", .covers("H-04"))
+    @Test("A drip pauses between its pieces until the client stops sending or the server stops")
     func dripPause() async throws {
         let server = try server(.drip(size: 10, pause: .seconds(1000)))
         let client = try RawClient(server)
@@ -81,7 +81,7 @@ import WebServiceCore
         #expect(other.readToEnd().isEmpty)
     }
 
-    @Test("An endless response continues until the client leaves", .covers("H-02"), arguments: ["", "ale"])
+    @Test("An endless response continues until the client leaves", arguments: ["", "ale"])
     func endless(text: String) async throws {
         let server = try server(.endless, text)
         do {
@@ -99,7 +99,7 @@ import WebServiceCore
         server.stop()
     }
 
-    @Test("A response without a body is not endless", .covers("H-35"))
+    @Test("A response without a body is not endless")
     func endlessWithoutBody() throws {
         let server = try server(.endless, status: 204)
         #expect(try server.reply(to: get) == "HTTP/1.1 204 No Content\r\n\r\n")

@@ -9,7 +9,7 @@ import WebServiceCore
     private let ok = MockResponse(statusCode: 200, data: Data("ale".utf8))
     private let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
-    @Test("Every server has a different port, and a port in use is an error with its cause", .covers("H-49"))
+    @Test("Every server has a different port, and a port in use is an error with its cause")
     func ports() throws {
         let servers = try (0..<20).map { _ in try MockServer() }
         #expect(Set(servers.map(\.port)).count == 20)
@@ -21,7 +21,7 @@ import WebServiceCore
         #expect((error?.underlying as NSError?)?.domain == NSPOSIXErrorDomain)
     }
 
-    @Test("A server listens on the port that is specified, again after it has stopped", .covers("M-344"))
+    @Test("A server listens on the port that is specified, again after it has stopped")
     func fixedPort() throws {
         let free = try MockServer()
         let port = free.port
@@ -39,7 +39,7 @@ import WebServiceCore
         #expect(error?.message == "the port 65536 is not between 0 and 65535; pass another port")
     }
 
-    @Test("Stopping ends open connections, can be repeated, and retains the received requests", .covers("H-49"))
+    @Test("Stopping ends open connections, can be repeated, and retains the received requests")
     func stop() throws {
         let server = try MockServer { [ok] _ in ok }
         let clients = try (0..<20).map { _ in try RawClient(server) }
@@ -55,7 +55,7 @@ import WebServiceCore
         #expect(server.receivedRequests.count == 10)
     }
 
-    @Test("A server without references stops and is deallocated", .covers("H-49"))
+    @Test("A server without references stops and is deallocated")
     func deinitialized() throws {
         weak var watched: MockServer?
         weak var loop: ServerLoop?
@@ -73,7 +73,7 @@ import WebServiceCore
         #expect(client.readToEnd().isEmpty)
     }
 
-    @Test("A handler may stop its server, and stopping releases a handler that references the server", .covers("H-49"))
+    @Test("A handler may stop its server, and stopping releases a handler that references the server")
     func stopInside() async throws {
         weak var watched: MockServer?
         do {
@@ -92,7 +92,7 @@ import WebServiceCore
     }
 
     @Test(
-        "An object that a handler references may stop the server again during its deallocation", .covers("H-49"),
+        "An object that a handler references may stop the server again during its deallocation",
         .permit)
     func fixture() throws {
         final class Fixture: Sendable {
@@ -116,7 +116,7 @@ import WebServiceCore
         #expect(watched == nil)
     }
 
-    @Test("A server can be stopped on several threads at once while clients connect", .covers("H-49"))
+    @Test("A server can be stopped on several threads at once while clients connect")
     func stopRace() async throws {
         for _ in 0..<30 {
             let server = try MockServer { [ok] _ in ok }
@@ -131,7 +131,7 @@ import WebServiceCore
         }
     }
 
-    @Test("The server still responds after clients reset connections at any offset", .covers("H-49"))
+    @Test("The server still responds after clients reset connections at any offset")
     func resets() async throws {
         let server = try MockServer { [ok] _ in ok }
         let request = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"
@@ -152,7 +152,7 @@ import WebServiceCore
         large.stop()
     }
 
-    @Test("300 clients are inside a handler at the same time, and each receives its response", .covers("H-49"))
+    @Test("300 clients are inside a handler at the same time, and each receives its response")
     func manyClients() async throws {
         let count = 300
         let inside = Counter()
@@ -171,7 +171,7 @@ import WebServiceCore
         #expect(Set(server.receivedRequests.map(\.connection)) == Set(1...count))
     }
 
-    @Test("200 concurrent requests of a real session each receive their own response", .covers("H-49"))
+    @Test("200 concurrent requests of a real session each receive their own response")
     func manyRequests() async throws {
         let server = try MockServer { MockResponse(statusCode: 200, data: Data($0.path.utf8)) }
         let base = server.baseURLString
@@ -187,7 +187,7 @@ import WebServiceCore
     }
 
     @Test(
-        "Invalid bytes get an error and the end of their connection, and the next client is served", .covers("H-49"),
+        "Invalid bytes get an error and the end of their connection, and the next client is served",
         arguments: RequestParserTests.wrong)
     func badBytes(status: Int, bytes: String) throws {
         let server = try MockServer { [ok] _ in ok }
@@ -200,7 +200,7 @@ import WebServiceCore
         #expect(try server.reply(to: get).hasSuffix("ale"))
     }
 
-    @Test("A client that continues to send after an error still receives the response", .covers("H-49"))
+    @Test("A client that continues to send after an error still receives the response")
     func refusedUpload() throws {
         let server = try MockServer { [ok] _ in ok }
         let client = try RawClient(server)
@@ -209,7 +209,7 @@ import WebServiceCore
         #expect(client.readToEnd().hasPrefix("HTTP/1.1 413 Content Too Large\r\n"))
     }
 
-    @Test("Random bytes never stop the server", .covers("H-49"))
+    @Test("Random bytes never stop the server")
     func randomBytes() throws {
         let server = try MockServer { [ok] _ in ok }
         var random = SeededGenerator(seed: 4949)

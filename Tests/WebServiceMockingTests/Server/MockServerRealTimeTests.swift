@@ -19,7 +19,7 @@ import WebServiceCore
     }
 
     @Test(
-        "A drip is the complete response in pieces, and the connection stays open", .covers("H-04"),
+        "A drip is the complete response in pieces, and the connection stays open",
         arguments: [-1, 1, 7, 40, 41, Int.max])
     func drip(size: Int) throws {
         let server = try server(.drip(size: size, pause: .milliseconds(1)))
@@ -33,7 +33,7 @@ import WebServiceCore
         #expect(server.connectionCount == 1)
     }
 
-    @Test("A throttled response arrives complete, at its rate", .covers("H-04"))
+    @Test("A throttled response arrives complete, at its rate")
     func throttle() throws {
         let server = try server(.throttle(bytesPerSecond: 1_000))
         let client = try RawClient(server)

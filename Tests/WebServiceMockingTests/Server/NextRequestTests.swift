@@ -10,7 +10,7 @@ import WebServiceCore
         WebService(server.baseURLString, session: FoundationSession.shared)
     }
 
-    @Test("Requests that have arrived are returned in order", .covers("M-345"))
+    @Test("Requests that have arrived are returned in order")
     func arrived() async throws {
         let server = try MockServer.forTest { _ in 204 }
         for path in ["/a", "/b"] { _ = try await client(server).GET(path).data().value }
@@ -19,7 +19,7 @@ import WebServiceCore
         #expect(server.receivedRequests.count == 2)
     }
 
-    @Test("Several waiters receive the requests in the order of their calls", .covers("M-345"))
+    @Test("Several waiters receive the requests in the order of their calls")
     func waiters() async throws {
         let server = try MockServer.forTest { _ in 204 }
         var waiters: [Task<String, any Error>] = []
@@ -31,7 +31,7 @@ import WebServiceCore
         for (number, waiter) in waiters.enumerated() { #expect(try await waiter.value == "/\(number + 1)") }
     }
 
-    @Test("A cancelled waiter ends and takes no request, and the others end with the server", .covers("M-345"))
+    @Test("A cancelled waiter ends and takes no request, and the others end with the server")
     func ends() async throws {
         let server = try MockServer.forTest { _ in 204 }
         let first = Task { try await server.nextRequest().path }

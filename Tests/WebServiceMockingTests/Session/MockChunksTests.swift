@@ -31,7 +31,7 @@ struct MockChunksTests {
         }
     }
 
-    @Test("Each element is delivered before the next one is produced, for each request", .covers("S-01"))
+    @Test("Each element is delivered before the next one is produced, for each request")
     func elements() async throws {
         let (chunks, feed) = AsyncStream.makeStream(of: Data.self)
         session.addStub(MockResponse(statusCode: 200, chunks: chunks)) { $0.urlRequestValue.httpMethod == "POST" }
@@ -51,7 +51,7 @@ struct MockChunksTests {
         #expect(produced.value >= 5)
     }
 
-    @Test("A first element that is produced before the server waits for it is not lost", .covers("S-01"))
+    @Test("A first element that is produced before the server waits for it is not lost")
     func early() async throws {
         var results: Set<String> = []
         for _ in 0..<1_000 {
@@ -73,7 +73,7 @@ struct MockChunksTests {
         #expect(results == ["abc"])
     }
 
-    @Test("The sequence waits while the reader of a stream is paused", .covers("S-02"))
+    @Test("The sequence waits while the reader of a stream is paused")
     func pause() async throws {
         let produced = Count()
         session.addStub(MockResponse(statusCode: 200, chunks: Self.counting(produced, to: 2_000, size: 1_000)))
@@ -109,7 +109,7 @@ struct MockChunksTests {
         func makeAsyncIterator() -> AsyncIterator { AsyncIterator(ended, isSilent: isSilent) }
     }
 
-    @Test("The sequence is never far ahead of a reader that continues after each pause", .covers("S-02"))
+    @Test("The sequence is never far ahead of a reader that continues after each pause")
     func distance() async throws {
         let (produced, size) = (Count(), 16 << 10)
         let session = MockSession()
@@ -126,7 +126,7 @@ struct MockChunksTests {
         #expect(distance <= 8)
     }
 
-    @Test("Leaving the loop, and cancelling the task, cancels the sequence", .covers("S-06"), arguments: [true, false])
+    @Test("Leaving the loop, and cancelling the task, cancels the sequence", arguments: [true, false])
     func cancelling(isLoop: Bool) async throws {
         let ended = Count()
         session.addStub(MockResponse(statusCode: 200, chunks: Endless(ended: ended, isSilent: !isLoop)))
@@ -170,7 +170,7 @@ struct MockChunksTests {
 
     // MARK: Writers and trailers
 
-    @Test("A writer's bytes are delivered before it continues, followed by the trailer fields", .covers("S-01"))
+    @Test("A writer's bytes are delivered before it continues, followed by the trailer fields")
     func writer() async throws {
         let (reads, read) = AsyncStream.makeStream(of: Void.self)
         let permits = DispatchSemaphore(value: 0)

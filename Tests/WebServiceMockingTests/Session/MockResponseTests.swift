@@ -51,7 +51,7 @@ import WebServiceMocking
     }
 
     @Test(
-        "HEAD and statuses without content have no body", .covers("H-35"),
+        "HEAD and statuses without content have no body",
         arguments: [
             (Request.Method.GET, 200, true), (.HEAD, 200, false), (.GET, 204, false), (.GET, 205, false),
             (.GET, 304, false), (.POST, 404, true),

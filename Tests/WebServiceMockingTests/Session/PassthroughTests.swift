@@ -15,7 +15,7 @@ import WebServiceMocking
         session.passthrough = FoundationSession.shared
     }
 
-    @Test("A request without a stub is sent, and one with a stub is not", .covers("M-343"))
+    @Test("A request without a stub is sent, and one with a stub is not")
     func passes() async throws {
         server.on(.GET, "/real", .text("real"))
         session.on(.GET, "/mock", .text("mock"))
@@ -29,7 +29,7 @@ import WebServiceMocking
         #expect(error?.code == .noStub)
     }
 
-    @Test("A stub that has reached its limit lets further requests pass", .covers("M-343"))
+    @Test("A stub that has reached its limit lets further requests pass")
     func limit() async throws {
         server.on(.GET, "/a", .text("real"))
         session.on(.GET, "/a", .text("mock")).times(1)
@@ -38,7 +38,7 @@ import WebServiceMocking
         #expect(throws: Never.self) { try session.verify() }
     }
 
-    @Test("A stream passes, also while its reader is slow", .covers("M-343"))
+    @Test("A stream passes, also while its reader is slow")
     func stream() async throws {
         let size = 3 << 20
         server.on(.GET, "/log", MockResponse(statusCode: 200, data: Data(repeating: 7, count: size)))
@@ -50,7 +50,7 @@ import WebServiceMocking
         #expect(received == size)
     }
 
-    @Test("An upload of a file and one of a closure pass with their bytes", .covers("M-343"))
+    @Test("An upload of a file and one of a closure pass with their bytes")
     func uploads() async throws {
         server.on(.POST, "/a") { .text("\($0.body.count)") }
         let folder = TemporaryFolder()
@@ -60,7 +60,7 @@ import WebServiceMocking
         #expect(try await service.POST("/a").setBody { Data(count: 3_000) }.string().value == "3000")
     }
 
-    @Test("A completion of a session is called once, and a passed request can be cancelled", .covers("M-343"))
+    @Test("A completion of a session is called once, and a passed request can be cancelled")
     func cancellation() async throws {
         var slow = MockResponse(statusCode: 200)
         slow.wire = .noResponse
@@ -73,7 +73,7 @@ import WebServiceMocking
         #expect(plain.status == 404)
     }
 
-    @Test("The error of the other session is the error of the request", .covers("M-343"))
+    @Test("The error of the other session is the error of the request")
     func errors() async throws {
         server.on(.GET, "/a", .error(URLError(.unknown)))
         #expect((await service.GET("/a").data().result.failure as? URLError)?.code == .networkConnectionLost)

@@ -4,7 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-/// H-48: Promises that `SessionScenario` does not cover, because they concern suspension or only
+/// Promises that `SessionScenario` does not cover, because they concern suspension or only
 /// the mock.
 @Suite(.permit) struct SessionContractTests {
     enum Kind: CaseIterable {
@@ -35,7 +35,7 @@ import WebServiceMocking
     }
 
     @Test(
-        "Nothing is sent before resume, and a task that is resumed twice is sent once", .covers("H-48"),
+        "Nothing is sent before resume, and a task that is resumed twice is sent once",
         arguments: Kind.allCases)
     func resumeTwice(kind: Kind) async throws {
         let setting = try Setting(kind, MockResponse(statusCode: 200))
@@ -71,8 +71,7 @@ import WebServiceMocking
     }
 
     @Test(
-        "10,000 tasks resumed and cancelled concurrently complete once each, with a result or as cancelled",
-        .covers("H-19")
+        "10,000 tasks resumed and cancelled concurrently complete once each, with a result or as cancelled"
     )
     func race() async {
         let session = MockSession()

@@ -13,7 +13,7 @@ import WebServiceMocking
         throw CancellationError()
     }
 
-    @Test("The response is that of the closure, after it has awaited", .covers("M-346"))
+    @Test("The response is that of the closure, after it has awaited")
     func session() async throws {
         let session = MockSession()
         let service = WebService("http://a.test", session: session)
@@ -31,7 +31,7 @@ import WebServiceMocking
         #expect(throws: Never.self) { try session.verify() }
     }
 
-    @Test("A body that is a sequence follows an asynchronous closure", .covers("M-346"))
+    @Test("A body that is a sequence follows an asynchronous closure")
     func chunks() async throws {
         let session = MockSession()
         session.on(.GET, "/") { _ in
@@ -50,7 +50,7 @@ import WebServiceMocking
         #expect(bytes == Data("ale".utf8))
     }
 
-    @Test("The closure is cancelled with the request and when it times out", .covers("M-346"))
+    @Test("The closure is cancelled with the request and when it times out")
     func cancellation() async throws {
         let clock = TestClock()
         let session = MockSession(clock: clock)
@@ -78,7 +78,7 @@ import WebServiceMocking
         #expect(await iterator.next() == true)
     }
 
-    @Test("A server awaits the closure, and cancels it when the client closes the connection", .covers("M-346"))
+    @Test("A server awaits the closure, and cancels it when the client closes the connection")
     func server() async throws {
         let server = try MockServer.forTest()
         let service = WebService(server.baseURLString, session: FoundationSession.shared)

@@ -14,7 +14,7 @@ struct BodyFeedTests {
         return count.map { String(decoding: room[..<$0], as: UTF8.self) }
     }
 
-    @Test("The last byte of a body of known length is returned only after the sequence has ended", .covers("U-04"))
+    @Test("The last byte of a body of known length is returned only after the sequence has ended")
     func lastByte() async throws {
         let (chunks, continuation) = AsyncStream<Data>.makeStream()
         let more = Collected<Void>()

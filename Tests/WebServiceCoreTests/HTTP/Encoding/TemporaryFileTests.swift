@@ -45,7 +45,7 @@ struct TemporaryFileTests {
 
     #if os(Linux)
     @Test(
-        "A full disk while a body is written is an error, and the space is released", .covers("H-36"),
+        "A full disk while a body is written is an error, and the space is released",
         .enabled(if: SmallDisk.canMount, "requires the privilege to mount a file system"),
         arguments: [100_000, 200_000, 1 << 20])
     func fullDisk(count: Int) throws {

@@ -22,7 +22,7 @@ struct TypedTaskCancelTests {
         #expect(exchange.log == ["resume", "cancel"])
     }
 
-    @Test("An exchange started by a cancelled Swift task is cancelled", .covers("H-26"))
+    @Test("An exchange started by a cancelled Swift task is cancelled")
     func cancelledBefore() async {
         let session = HandSession()
         let work = Task {
@@ -77,7 +77,7 @@ struct TypedTaskCancelTests {
         #expect(exchange.log == ["resume", "cancel"])
     }
 
-    @Test("A typed task that is never resumed is deallocated together with its steps and observers", .covers("H-22"))
+    @Test("A typed task that is never resumed is deallocated together with its steps and observers")
     func neverResumed() {
         let freed = Collected<String>()
         do {
@@ -92,7 +92,7 @@ struct TypedTaskCancelTests {
         #expect(freed.values == ["step"])
     }
 
-    @Test("The steps of a completed typed task are deallocated", .covers("H-29"))
+    @Test("The steps of a completed typed task are deallocated")
     func ended() async throws {
         let freed = Collected<String>()
         do {
@@ -106,7 +106,7 @@ struct TypedTaskCancelTests {
         #expect(await freed.wait() == ["step"])
     }
 
-    @Test("Each of 20,000 awaited tasks ends exactly once if it is cancelled at any stage", .covers("H-26"))
+    @Test("Each of 20,000 awaited tasks ends exactly once if it is cancelled at any stage")
     func races() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200, data: Data("1".utf8)))

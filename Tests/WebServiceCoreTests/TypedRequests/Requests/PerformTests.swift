@@ -65,7 +65,7 @@ struct PerformTests {
         #expect(error?.code == .emptyResponse)
     }
 
-    @Test("A task of a typed request that was changed fails and names the place of the options", .covers("M-280"))
+    @Test("A task of a typed request that was changed fails and names the place of the options")
     func changedTask() async throws {
         let session = HandSession(text: "x")
         let service = WebService.make(session)
@@ -326,7 +326,7 @@ struct PerformTests {
         #expect(progress.values == [TransferProgress(bytesReceived: 11, bytesToReceive: 11)])
     }
 
-    @Test("A progress handler that is added to a running typed request is called", .covers("M-331"))
+    @Test("A progress handler that is added to a running typed request is called")
     func lateProgress() async throws {
         let session = HandStreamingSession()
         let task = WebService.make(session).perform(DataRequest()).resume()

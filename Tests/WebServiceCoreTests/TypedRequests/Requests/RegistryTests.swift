@@ -125,7 +125,7 @@ struct RegistryTests {
         #expect(answers == ["duplicate": 999, "data": 1])
     }
 
-    @Test("Joined requests share one response, and cancelling one does not end the others", .covers("M-28"))
+    @Test("Joined requests share one response, and cancelling one does not end the others")
     func join() async throws {
         let tasks = (0..<4).map { _ in service.perform(TextRequest(), duplicates: .join).resume() }
         let fetch = await endpoint.fetches.wait()[0]
@@ -145,7 +145,7 @@ struct RegistryTests {
         #expect(try await next.value == "two")
     }
 
-    @Test("Cancelling the last joined task cancels the request", .covers("M-28"))
+    @Test("Cancelling the last joined task cancels the request")
     func lastLeaves() async throws {
         let tasks = (0..<3).map { _ in service.perform(TextRequest(), duplicates: .join).resume() }
         let fetch = await endpoint.fetches.wait()[0]
@@ -159,7 +159,7 @@ struct RegistryTests {
     }
 
     @Test(
-        "If the task that started a joined HTTP request is cancelled, the others receive its response", .covers("M-28"))
+        "If the task that started a joined HTTP request is cancelled, the others receive its response")
     func joinHTTP() async throws {
         struct Get: HTTPServiceRequest, Hashable {
             typealias Output = String
@@ -179,7 +179,7 @@ struct RegistryTests {
         #expect(second.task.request.url?.absoluteString == "https://h/v1/x")
     }
 
-    @Test("A request of one account does not join that of another", .covers("C-61"))
+    @Test("A request of one account does not join that of another")
     func joinOtherAccount() async throws {
         service.storageAccount = "alice"
         let alice = service.perform(TextRequest(), duplicates: .join).resume()

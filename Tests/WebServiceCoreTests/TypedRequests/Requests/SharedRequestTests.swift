@@ -25,7 +25,7 @@ struct SharedRequestTests {
         return error.code
     }
 
-    @Test("Tasks that join share one exchange, and each ends once", .covers("C-420"))
+    @Test("Tasks that join share one exchange, and each ends once")
     func join() async throws {
         let ends = Collected<String>()
         let tasks = (0..<3).map { number in
@@ -50,7 +50,7 @@ struct SharedRequestTests {
         #expect(try await next.value == "two")
     }
 
-    @Test("Cancelling one of several joined tasks leaves the others; the last one ends the exchange", .covers("C-421"))
+    @Test("Cancelling one of several joined tasks leaves the others; the last one ends the exchange")
     func cancelJoined() async throws {
         let first = service.GET("/x").setDuplicates(.join).string().resume()
         let second = service.GET("/x").setDuplicates(.join).string().resume()
@@ -69,7 +69,7 @@ struct SharedRequestTests {
         #expect(!service.containsRequests())
     }
 
-    @Test("A duplicate is rejected with an error that names the request", .covers("C-422"))
+    @Test("A duplicate is rejected with an error that names the request")
     func reject() async throws {
         let first = service.GET("/x?token=secret").setDuplicates(.reject).string().resume()
         let second = service.GET("/x?token=secret").setDuplicates(.reject).string()
@@ -84,7 +84,7 @@ struct SharedRequestTests {
         #expect(session.exchanges.values.count == 1)
     }
 
-    @Test("A duplicate replaces the request in flight, or waits for it", .covers("C-422"))
+    @Test("A duplicate replaces the request in flight, or waits for it")
     func replaceAndQueue() async throws {
         let first = service.GET("/x").setDuplicates(.allow).string().resume()
         await session.exchanges.wait()
@@ -103,7 +103,6 @@ struct SharedRequestTests {
 
     @Test(
         "Method, URL, body and header fields make requests different, the context of a trace does not",
-        .covers("C-423"),
         arguments: [
             (nil as String?, true), ("method", false), ("path", false), ("query", false), ("body", false),
             ("type", false), ("header", false), ("cookies", false), ("policy", false), ("trace", true), ("case", true),
@@ -138,7 +137,7 @@ struct SharedRequestTests {
         #expect(session.exchanges.values.count == count)
     }
 
-    @Test("A key identifies a request in place of its content, also among typed requests", .covers("C-424"))
+    @Test("A key identifies a request in place of its content, also among typed requests")
     func keys() async throws {
         let first = service.GET("/x").setDuplicates(.join, key: "k").string().resume()
         let second = service.GET("/y").setDuplicates(.join, key: "k").string().resume()
@@ -153,7 +152,7 @@ struct SharedRequestTests {
         #expect(isCancelled(await third.result))
     }
 
-    @Test("Cancelling everything ends each of the joined tasks, and the exchange", .covers("C-421"))
+    @Test("Cancelling everything ends each of the joined tasks, and the exchange")
     func cancelAll() async throws {
         let tasks = (0..<3).map { _ in service.GET("/x").setDuplicates(.join).string().resume() }
         let exchange = await session.exchanges.wait()[0]
@@ -163,7 +162,7 @@ struct SharedRequestTests {
         #expect(service.exchanges.isEmpty)
     }
 
-    @Test("A plain request continues when the service is deallocated", .covers("C-424"))
+    @Test("A plain request continues when the service is deallocated")
     func deallocatedService() async throws {
         var service: WebService? = WebService.make(session, timekeeper: clock)
         let task = service?.GET("/x").setDuplicates(.join).string().resume()
@@ -172,7 +171,7 @@ struct SharedRequestTests {
         #expect(try await task?.value == "x")
     }
 
-    @Test("Requests of different accounts are not equal", .covers("C-423"))
+    @Test("Requests of different accounts are not equal")
     func accounts() async throws {
         let authentication = Authentication(TokenSource(.bearer("a")))
         service.interceptors = [authentication]
@@ -183,7 +182,7 @@ struct SharedRequestTests {
         #expect(Set([try await first.value, try await second.value]) == ["0", "1"])
     }
 
-    @Test("Each joined task has its own deadline", .covers("C-421"))
+    @Test("Each joined task has its own deadline")
     func deadlines() async throws {
         let first = service.GET("/x").setDeadline(.seconds(5)).setDuplicates(.join).string().resume()
         let exchange = await session.exchanges.wait()[0]
@@ -197,7 +196,7 @@ struct SharedRequestTests {
         #expect(clock.pending == 0)
     }
 
-    @Test("An error reaches each of the joined tasks, and each follows its own rules", .covers("C-420"))
+    @Test("An error reaches each of the joined tasks, and each follows its own rules")
     func errors() async throws {
         let tasks = [
             service.GET("/x").setDuplicates(.join).string().resume(),
@@ -208,7 +207,7 @@ struct SharedRequestTests {
         #expect(try await tasks[1].value == "missing")
     }
 
-    @Test("A stream cannot be shared, and an invalid request is an error", .covers("C-422"))
+    @Test("A stream cannot be shared, and an invalid request is an error")
     func refused() async {
         #expect(code(await service.GET("/x").setDuplicates(.join).stream().result) == .encoding)
         #expect(code(await service.GET("/x").setDuplicates(.join).setBody(Data([1])).data().result) == .encoding)

@@ -33,7 +33,7 @@ struct TypedRequestTaskTests {
         service = WebService.make(session)
     }
 
-    @Test("The options of a single call replace those of the typed request", .covers("C-432"))
+    @Test("The options of a single call replace those of the typed request")
     func configuring() async throws {
         let task = service.perform(
             LogRequest(),
@@ -66,7 +66,7 @@ struct TypedRequestTaskTests {
         func request(for service: WebService) -> Request { service.request(.GET, path: "/x") }
     }
 
-    @Test("The options of a call apply with every fetch policy that sends a request", .covers("C-432"))
+    @Test("The options of a call apply with every fetch policy that sends a request")
     func fetchPolicy() async throws {
         service.storages = [MemoryStorage()]
         let policies: [FetchPolicy] = [.serverOnly, .cacheThenServer, .serverElseCache]
@@ -81,14 +81,14 @@ struct TypedRequestTaskTests {
         }
     }
 
-    @Test("A call with an option that is not valid fails", .covers("C-432"))
+    @Test("A call with an option that is not valid fails")
     func invalidOption() async {
         let task = service.perform(LogRequest(), configuring: { $0.options.deadline = .zero })
         let error = await #expect(throws: WebServiceError.self) { try await task.value }
         #expect(error?.code == .encoding)
     }
 
-    @Test("A task for a typed request has its request, its type and the interceptors of the service", .covers("C-430"))
+    @Test("A task for a typed request has its request, its type and the interceptors of the service")
     func task() async throws {
         service.interceptors = [.bearer("token")]
         let task = service.sessionTask(request: LogRequest()).string().resume()
@@ -103,7 +103,7 @@ struct TypedRequestTaskTests {
         #expect(try await task.value == "x")
     }
 
-    @Test("The session of the endpoint sends the request, and the service lists it", .covers("C-430"))
+    @Test("The session of the endpoint sends the request, and the service lists it")
     func endpoint() async throws {
         let other = HandSession()
         service.endpoints = [HTTPEndpoint(session: other)]
@@ -129,7 +129,7 @@ struct TypedRequestTaskTests {
         #expect(refused?.code == .serviceInvalidated)
     }
 
-    @Test("A typed request without a request that can be sent is an error of the task", .covers("C-430"))
+    @Test("A typed request without a request that can be sent is an error of the task")
     func errors() async {
         func code(_ service: WebService, _ request: some HTTPServiceRequest) async -> WebServiceError? {
             await #expect(throws: WebServiceError.self) {
