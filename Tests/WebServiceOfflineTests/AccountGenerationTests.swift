@@ -26,7 +26,7 @@ struct AccountGenerationTests {
         await eventually { (try? Account(in: folder)) != nil }
         let newer = try Account(in: folder)
         try Data("new".utf8).write(to: newer.file("file"))
-        try await old.logOut()
+        try await old.logOutAgain()
         #expect(try Data(contentsOf: newer.file("file")) == Data("new".utf8))
         #expect(newer.ownFolder.generation != old.ownFolder.generation)
     }

@@ -243,7 +243,7 @@ struct AccountTests {
         gate.set(true)
         try await store.value
         await eventually { hand.calls.values.contains(.removeAll) }
-        try await account.logOut()
+        try await account.logOutAgain()
     }
 
     @Test("A log-out waits for work up to its limit, and the folder stays locked until the work ends")
