@@ -50,13 +50,14 @@ struct ByteConnectionRealTimeTests {
     @Test("A cancelled call that sends ends at once, with its connection")
     func cancelSend() async throws {
         try await expectPromptEnd {
-            let release = ThreadSignal()
+            let (isSending, release) = (Box(false), ThreadSignal())
             let peer = try BytePeer { connection in
+                isSending.change { $0 = !connection.receive(1).isEmpty }
                 release.wait()
                 connection.awaitEnd()
             }
             let connection = try await session.connect(port: peer.port)
-            let (code, duration) = await cancelled(when: { peer.openCount == 1 }) {
+            let (code, duration) = await cancelled(when: { isSending.value }) {
                 try await connection.send(Data(count: 64 << 20))
             }
             #expect(code == .cancelled)
