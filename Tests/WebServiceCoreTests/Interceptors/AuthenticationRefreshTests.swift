@@ -267,7 +267,7 @@ struct AuthenticationRefreshTests {
             let result = await task.result
             #expect(throws: URLError(.cancelled)) { try result.get() }
         }
-        #expect(authentication.parkedRequests == 0)
+        await eventually("no request waits") { authentication.parkedRequests == 0 }
         let next = service.GET("/next").data()
         next.resume()
         await parked(authentication, 1)
