@@ -203,7 +203,7 @@ struct CurlConnectionTests {
         let backend = try MockServer.forTest { request in
             var response = MockResponse("ale", wire: request.path == "/silent" ? .noResponse : .fixedLength)
             if request.path == "/drip" {
-                response = MockResponse(Data(count: 3_000), wire: .drip(size: 100, pause: .milliseconds(40)))
+                response = MockResponse(Data(count: 6_000), wire: .drip(size: 100, pause: .milliseconds(40)))
             }
             response.headers["X-Accel-Buffering"] = "no"  // otherwise nginx buffers small responses
             return response
@@ -217,14 +217,14 @@ struct CurlConnectionTests {
         #expect(try await service.GET("/").string().value == "ale")
         let isReused = LinkedLibrary.exportsOpenSSL
         #expect(try await service.GET("/").string().response.transport?.isConnectionReused == isReused)
-        #expect(await service.GET("/silent").setTimeout(.milliseconds(300)).string().result.urlErrorCode == .timedOut)
+        #expect(await service.GET("/silent").setTimeout(.seconds(1)).string().result.urlErrorCode == .timedOut)
         let next = try await service.GET("/").string().response
         #expect(next.transport?.isConnectionReused == false)
         let drip = service.GET("/drip").data().resume()
         await eventually("the slow one arrives") { backend.receivedRequests.last?.path == "/drip" }
-        #expect(await service.GET("/silent").setTimeout(.milliseconds(300)).string().result.urlErrorCode == .timedOut)
+        #expect(await service.GET("/silent").setTimeout(.seconds(1)).string().result.urlErrorCode == .timedOut)
         let slow = try await drip.response
-        #expect(slow.data.count == 3_000)
+        #expect(slow.data.count == 6_000)
         #expect(slow.transport?.isConnectionReused == isReused)
     }
 
