@@ -234,6 +234,7 @@ struct CacheGroupsTests {
         service.interceptors = [cache]
         _ = try await service.GET("/a").data().value
         try await cache.invalidate(group: "b", for: try #require(URL(string: "https://h")))
+        await cache.finishStoring()
         let dates = try await cache.storage.summaries(after: nil, limit: 9).map(\.date)
         #expect(dates == [date, date])
     }
