@@ -51,7 +51,9 @@ struct AuthenticationRefreshTests {
                 throw TestError()
             })
         let service = service(session, authentication)
-        let tasks = [service.GET("/a").data().resume(), service.GET("/b").data().resume()]
+        var tasks = [service.GET("/a").data().resume()]
+        await session.exchanges.wait()  // both are sent with the old token, in this order
+        tasks.append(service.GET("/b").data().resume())
         let exchanges = await session.exchanges.wait(for: 2)
         for (task, exchange) in zip(tasks, exchanges) {
             exchange.respond(status: 401)
