@@ -9,7 +9,7 @@ import WebServiceMocking
 /// Simulations of a server with 20 workers and 100 ms per request, so that it can process 200
 /// requests per second, and of a client that sends 600 per second and needs each response within
 /// two seconds.
-@Suite("Simulated overload with the standard set", .permit)
+@Suite("Simulated overload with the standard set", .permit(minutes: 10))
 struct OverloadSimulationTests {
     private struct Run: Sendable {
         /// The responses within two seconds, by the second in which they arrived.
