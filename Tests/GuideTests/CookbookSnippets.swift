@@ -793,6 +793,7 @@ struct CookbookSnippets {
         let (service, target) = (service, folder.appendingPathComponent("Episodes/2026"))
         let library = EpisodeLibrary()
         let downloads = ["1", "2", "3", "4", "5"].map { library.download($0, from: service, into: target) }
+        await eventually("the first two are sent") { @Sendable [mock] in mock.receivedRequests.count == 2 }
         library.queue.setPriority(.high, of: downloads[4])
         #expect(downloads[4] === library.download("5", from: service, into: target))
         downloads[3].cancel()

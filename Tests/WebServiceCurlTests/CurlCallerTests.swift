@@ -295,6 +295,61 @@ struct CurlCallerTests {
         }
     }
 
+    @Test("While another request is in flight, and after requests that overlapped, the loop sends")
+    func twoConnections() async throws {
+        let gate = ThreadSignal()
+        let server = try MockServer.forTest { request in
+            if request.path == "/held" { _ = gate.wait(milliseconds: 120_000) }
+            return MockResponse("beer")
+        }
+        let (held, other) = (
+            Request(.GET, url: server.baseURLString + "/held"), Request(.GET, url: server.baseURLString + "/")
+        )
+        // Two requests overlap, so there are two connections.
+        await resume(other).results.wait()
+        await opening(of: loop)
+        let first = resume(held)
+        #expect(sentByCallers == 1)
+        await eventually { server.receivedRequests.count == 2 }
+        await resume(other).results.wait()
+        #expect(sentByCallers == 1)
+        gate.signal()
+        await first.results.wait()
+        await eventually { loop.turn.inspect { $0?.busy.isEmpty == true } }
+        let second = resume(held)
+        #expect(sentByCallers == 1)
+        await eventually { server.receivedRequests.count == 4 }
+        await eventually { loop.turn.inspect { $0?.busy.count == 1 } }
+        await resume(other).results.wait()
+        #expect(sentByCallers == 1)
+        gate.signal()
+        await second.results.wait()
+        // After a request that a caller has sent, the turn is closed.
+        await resume(other).results.wait()
+        await opening(of: loop)
+        let third = resume(held)
+        #expect(sentByCallers == 2)
+        await resume(other).results.wait()
+        #expect(sentByCallers == 2)
+        gate.signal()
+        await third.results.wait()
+        #expect(server.connectionCount == 2)
+    }
+
+    @Test("The timeout of a request that a caller has sent ends it while the loop sleeps")
+    func timeout() async throws {
+        try await settle()
+        let before = sentByCallers
+        var request = get("/silent")
+        request.options.timeout = .milliseconds(300)
+        let start = ContinuousClock.now
+        let receiver = resume(request)
+        #expect(sentByCallers == before + 1)
+        let result = await receiver.results.wait().first
+        #expect(result?.urlErrorCode == .timedOut)
+        #expect(start.duration(to: .now) < .seconds(30))
+    }
+
     @Test("resume() takes little processor time")
     func bound() async throws {
         var times: [Double] = []

@@ -33,6 +33,14 @@ struct InterceptorTests {
             session.exchanges.values.first?.request.urlRequestValue.value(forHTTPHeaderField: "X-Path") == "a, b, c, d")
     }
 
+    @Test("The interceptor of a request runs over a service without interceptors")
+    func ofRequest() async throws {
+        let log = Collected<String>()
+        let task = WebService.make(session).GET("/x").intercepted(by: naming("a", log))
+        #expect(try await task.string().value == "x")
+        #expect(log.values == ["a in", "a out"])
+    }
+
     @Test("The `CancellationError` of an interceptor is delivered as `URLError.cancelled`")
     func cancellationError() async {
         let service = WebService.make(HandSession(text: "x"))

@@ -65,6 +65,33 @@ struct ObserverTests {
         #expect(heads == ["head \(status)"])
     }
 
+    @Test("The head of an attempt that has ended is no event, also while the next one waits")
+    func lateHead() async throws {
+        let clock = ManualTimekeeper()
+        let service = service(session, timekeeper: clock)
+        service.interceptors = [.retry()]
+        let task = service.GET("/x").data().resume()
+        let first = await session.exchanges.wait()[0]
+        first.receiver.didComplete(.failure(URLError(.networkConnectionLost)), metrics: nil)
+        await recorder.events.wait(for: 3)  // created, started, ended
+        try first.receive(status: 200)
+        task.cancel()
+        #expect(await !recorder.ended().contains("head 200"))
+    }
+
+    @Test("While a retry waits, the task does not retain the receiver of the attempt that has ended")
+    func receivers() async throws {
+        let service = service(session)
+        service.interceptors = [.retry()]
+        let task = service.GET("/x").data().resume()
+        let first = await session.exchanges.wait()[0]
+        #expect(task.task.call.withLock { $0.receivers.count } == 1)
+        first.receiver.didComplete(.failure(URLError(.networkConnectionLost)), metrics: nil)
+        await recorder.events.wait(for: 3)  // created, started, ended
+        #expect(task.task.call.withLock { $0.receivers.count } == 0)
+        task.cancel()
+    }
+
     @Test("The bytes of a body that fails are an event before the end of the attempt")
     func partialBody() async throws {
         let task = service(session).GET("/x").data().resume()

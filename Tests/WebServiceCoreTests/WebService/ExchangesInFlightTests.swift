@@ -52,6 +52,7 @@ struct ExchangesInFlightTests {
         await session.exchanges.wait(for: 1)
         #expect(service.exchanges.map(\.kind) == [.typedRequest])
         #expect(service.exchanges.first?.type == Brewers.self)
+        #expect(service.exchanges.first?.request == nil)
         session.exchanges.values.first?.respond("x")
         #expect(try await task.value == Data("x".utf8))
         #expect(service.exchanges.isEmpty)

@@ -27,6 +27,18 @@ struct ServiceDefaultsTests {
         return (decoder, encoder)
     }()
 
+    @Test("The options of a request contain only its own deadline and limit, not those of its service")
+    func inheritedLimits() {
+        let service = WebService.make(session)
+        service.options.deadline = .seconds(5)
+        service.options.maximumResponseBytes = 7
+        let request = service.request(.GET, path: "/x")
+        #expect(request.options.deadline == nil)
+        #expect(request.options.maximumResponseBytes == nil)
+        #expect(request.options.requestDeadline == .seconds(5))
+        #expect(request.options.bodyMaximum == 7)
+    }
+
     private func sent(_ session: HandSession) throws -> URLRequest {
         try #require(session.exchanges.values.last).request.urlRequestValue
     }
