@@ -202,6 +202,7 @@ struct GroupedStorageTests {
         let program = Program(memory)
         let storage = try #require(program.service.storages.first)
         _ = try await program.service.perform(Brewers()).value
+        await program.service.finishStoring()  // a value that is stored after an invalidation is removed
         _ = try await program.service.POST("/b").data().value
         await program.cache.finishStoring()
         await program.service.finishStoring()
