@@ -147,11 +147,15 @@ struct CurlRealTimeTests {
         "The idle timeout counts bytes, not lines of the head",
         .enabled(if: !isSanitized, "the thread sanitizer slows the test down"))
     func drippingHead() async throws {
-        let server = try MockServer { _ in MockResponse("ale", wire: .drip(size: 1, pause: .milliseconds(50))) }
+        let server = try MockServer { _ in
+            var response = MockResponse("ale", wire: .drip(size: 1, pause: .milliseconds(50)))
+            response.headers["X-Line"] = String(repeating: "a", count: 40)
+            return response
+        }
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
-        // One line takes more than half a second.
-        #expect(try await service.GET("/").setTimeout(.milliseconds(400)).string().value == "ale")
+        // One line takes more than two seconds.
+        #expect(try await service.GET("/").setTimeout(.milliseconds(1_500)).string().value == "ale")
     }
 
     @Test(
@@ -212,7 +216,7 @@ struct CurlRealTimeTests {
         let (first, last) = (Box<Int?>(nil), Box(0))
         // One request is always in flight: each request starts before the previous one ends.
         for number in 0..<40 where first.value == nil {
-            service.GET("/").setTimeout(.milliseconds(500)).string().onCompletion { result in
+            service.GET("/").setTimeout(.milliseconds(1_500)).string().onCompletion { result in
                 if case .success = result { first.change { $0 = $0 ?? number } }
                 last.change { $0 += 1 }
             }.resume()
