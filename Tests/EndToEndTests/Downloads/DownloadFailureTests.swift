@@ -159,7 +159,7 @@ struct DownloadFailureTests {
         let fixture = try DownloadFixture(10_000_000)
         var refetched = 0
         for round in 1...10 {
-            let task = fixture.service.GET("/a.iso").download(to: fixture.destination, bytesPerSecond: 20_000_000)
+            let task = fixture.service.GET("/a.iso").download(to: fixture.destination, bytesPerSecond: 4_000_000)
             let target = refetched + 100_000 * (round % 3)
             let reached = task.onProgress { if $0.bytesReceived >= target { task.cancel() } }
             let error = await #expect(throws: URLError.self) { try await reached.value }
