@@ -12,7 +12,7 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("InternalImportsByDefault"),  // swift-evolution SE-0409
     .enableUpcomingFeature("MemberImportVisibility"),  // swift-evolution SE-0444
 ]
-/// The settings of targets whose dependencies on `WebServiceCurl` and `WebServiceSQLite` are optional.
+/// The settings of targets whose dependencies on Curl and SQLite are optional.
 let optionalSettings: [SwiftSetting] =
     settings + (withoutCurl ? [] : [.define("WEBSERVICE_CURL")])
     + (withoutSQLite ? [] : [.define("WEBSERVICE_SQLITE")])
@@ -155,7 +155,7 @@ if !withoutCurl {
     program("socket-probe", path: "Tests/SocketProbe", imports: ["WebServiceCurl", "WebServiceSockets"])
     program("call-probe", path: "Tests/CallProbe", imports: ["WebServiceCurl"], excluding: ["Budgets.md"])
 }
-// The fuzzer uses internal symbols: release builds need `-Xswiftc -enable-testing` (`./scripts/soak`).
+// It uses internal symbols: release builds need `-Xswiftc -enable-testing` (`./scripts/soak`).
 if Context.environment["WEBSERVICE_FUZZ"] == "1" {
     program(
         "fuzz", path: "Tests/Fuzz",

@@ -23,10 +23,11 @@ final class BodyHandle: Sendable {
 
 /// Reads a streamed body while it arrives.
 ///
-/// While the buffer is full, the receiver returns ``Demand/pause`` to the session and notes it under
-/// its lock (`ResponseReceiver.swift`). The next read empties the buffer and calls
-/// ``StreamTask/receiveMore()``, which continues the session. In the meantime, `CurlSession` does not read from the socket (`CurlHandle.receiveBody(_:)`). A session
-/// that cannot pause continues to read, and ``BodyDelivery`` buffers the bytes.
+/// While the buffer is full, the receiver returns ``Demand/pause`` to the session and notes it
+/// under its lock (`ResponseReceiver.swift`). The next read empties the buffer and calls
+/// ``StreamTask/receiveMore()``, which continues the session. In the meantime, `CurlSession` does
+/// not read from the socket (`CurlHandle.receiveBody(_:)`). A session that cannot pause continues
+/// to read, and ``BodyDelivery`` buffers the bytes.
 extension ResponseReceiver {
     package var mayPause: Bool { options.bufferSize != nil }
 

@@ -186,7 +186,8 @@ extension Request {
     /// A Boolean value that indicates whether the body can be sent.
     ///
     /// `false` for a sequence that can be iterated only once and whose iteration has begun. A retry
-    /// policy reads it before it waits, and each exchange before it sends a request (`Exchange.swift`).
+    /// policy reads it before it waits, and each exchange before it sends a request
+    /// (`Exchange.swift`).
     package var canSendBody: Bool { content.streams.allSatisfy(\.canBeOpened) || parametersBelongInBody }
 }
 

@@ -20,8 +20,8 @@ extension SessionTask {
     /// Starts the work as ``start(_:)`` does. A request without custom code is sent in the calling
     /// Swift task, and the method returns when its exchange has ended.
     ///
-    /// - Returns: Whether all handlers have run. If not, ``finished()`` waits for the result, and then
-    ///   runs the handlers or waits for them.
+    /// - Returns: Whether all handlers have run. If not, ``finished()`` waits for the result, and
+    ///   then runs the handlers or waits for them.
     func startInPlace(_ start: Call.Start) async -> Bool {
         guard let (request, exchange) = begin(start), !startsOnPool(request, exchange) else { return false }
         return await run(request, over: exchange, isAwaited: true)
