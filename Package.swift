@@ -65,13 +65,14 @@ func dependencies(_ names: [String]) -> [Target.Dependency] {
 module(
     "WebServiceCore",
     tests: [
-        "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics", "WebServiceDownloads",
-        "WebServiceMocking", "WebServicePagination", "WebServiceResilience",
+        "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceEndpoints",
+        "WebServiceMocking", "WebServicePagination", "WebServiceResilience", "WebServiceStorage",
     ])
-module("WebServiceCaching", imports: ["WebServiceFields"], tests: ["WebServiceDiagnostics", "WebServiceMocking"])
-module("WebServiceCallbacks", tests: [])
+module("WebServiceCaching", imports: ["WebServiceFields", "WebServiceStorage"], tests: ["WebServiceDiagnostics", "WebServiceMocking"])
+module("WebServiceStorage", tests: ["WebServiceMocking"])
+module("WebServiceEndpoints", imports: ["WebServiceStorage"], tests: ["WebServiceCaching", "WebServiceMocking"])
 module(
-    "WebServiceCrypto", imports: ["SystemCrypto"],
+    "WebServiceCrypto", imports: ["SystemCrypto", "WebServiceStorage"],
     tests: ["WebServiceCaching", "WebServiceMocking", "WebServiceSQLite"])
 module("WebServiceDiagnostics", tests: ["WebServiceMocking", "WebServiceSockets"])
 module("WebServiceDownloads", imports: ["WebServiceFields", "SystemCrypto"], tests: ["WebServiceMocking"])
@@ -84,15 +85,16 @@ module(
         "waterfall.js", "search.js", "import.js", "send.js", "detail.js", "connection.js",
     ].map { .embedInCode("Page/\($0)") })
 module(
-    "WebServiceMocking", imports: ["WebServiceDiagnostics", "WebServiceDownloads", "WebSocketCodec"],
-    tests: ["WebServiceCaching", "WebServiceCallbacks"])
+    "WebServiceMocking",
+    imports: ["WebServiceDiagnostics", "WebServiceDownloads", "WebServiceEndpoints", "WebServiceStorage", "WebSocketCodec"],
+    tests: ["WebServiceCaching"])
 module(
-    "WebServiceOffline",
+    "WebServiceOffline", imports: ["WebServiceEndpoints", "WebServiceStorage"],
     tests: [
         "WebServiceCaching", "WebServiceCurl", "WebServiceDownloads", "WebServiceMocking", "WebServiceResilience",
         "WebServiceSQLite", "WebServiceSockets", "WebServiceUploads",
     ])
-module("WebServicePagination", tests: ["WebServiceMocking"])
+module("WebServicePagination", imports: ["WebServiceEndpoints"], tests: ["WebServiceMocking"])
 module(
     "WebServiceResilience", imports: ["WebServiceFields"],
     tests: ["WebServiceCurl", "WebServiceDiagnostics", "WebServiceMocking"])
@@ -118,34 +120,36 @@ if !withoutSQLite {
     targets.append(
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]))
-    module("WebServiceSQLite", imports: ["WebServiceOffline", "CSQLite"], tests: ["WebServiceMocking"])
+    module("WebServiceSQLite", imports: ["WebServiceOffline", "WebServiceStorage", "CSQLite"], tests: ["WebServiceMocking"])
 }
 
 // MARK: - Tests of several modules, and programs
 
 targets.append(
     .target(
-        name: "TestSupport", dependencies: ["WebServiceCore", "WebServiceMocking"], path: "Tests/TestSupport",
+        name: "TestSupport", dependencies: ["WebServiceCore", "WebServiceEndpoints", "WebServiceMocking", "WebServiceStorage"],
+        path: "Tests/TestSupport",
         exclude: ["Disk/disk-log.c"], swiftSettings: settings))
 test("GuideTests", imports: products.map(\.name), excluding: ["Cassettes"])
 test(
     "EndToEndTests",
     imports: [
         "WebServiceCore", "WebServiceCaching", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceDownloads",
-        "WebServiceFields", "WebServiceMocking", "WebServicePagination", "WebServiceResilience", "WebServiceSQLite",
+        "WebServiceEndpoints", "WebServiceFields", "WebServiceMocking", "WebServicePagination",
+        "WebServiceResilience", "WebServiceSQLite", "WebServiceStorage",
     ])
 program(
     "Brewery", path: "Examples/Brewery",
     imports: [
-        "WebServiceCallbacks", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceInspector",
-        "WebServiceMocking", "WebServicePagination", "WebServiceSQLite",
+        "WebServiceCurl", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceEndpoints", "WebServiceInspector",
+        "WebServiceMocking", "WebServicePagination", "WebServiceSQLite", "WebServiceStorage",
     ],
     excluding: ["README.md"])
 products.append(.executable(name: "brewery", targets: ["Brewery"]))
 program(
     "session-probe", path: "Tests/SessionProbe",
     imports: ["WebServiceCurl", "WebServiceDownloads", "WebServiceMocking", "WebServiceUploads"])
-program("storage-probe", path: "Tests/StorageProbe", imports: ["WebServiceSQLite"])
+program("storage-probe", path: "Tests/StorageProbe", imports: ["WebServiceSQLite", "WebServiceStorage"])
 program(
     "outbox-probe", path: "Tests/OutboxProbe", imports: ["WebServiceCurl", "WebServiceOffline", "WebServiceSQLite"])
 program(
@@ -153,7 +157,7 @@ program(
     imports: ["WebServiceCaching", "WebServiceInspector", "WebServiceMocking", "WebServiceSockets"])
 if !withoutCurl {
     program("socket-probe", path: "Tests/SocketProbe", imports: ["WebServiceCurl", "WebServiceSockets"])
-    program("call-probe", path: "Tests/CallProbe", imports: ["WebServiceCurl"], excluding: ["Budgets.md"])
+    program("call-probe", path: "Tests/CallProbe", imports: ["WebServiceCurl", "WebServiceEndpoints"], excluding: ["Budgets.md"])
 }
 // It uses internal symbols: release builds need `-Xswiftc -enable-testing` (`./scripts/soak`).
 if Context.environment["WEBSERVICE_FUZZ"] == "1" {

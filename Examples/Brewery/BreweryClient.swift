@@ -1,6 +1,8 @@
 import Foundation
 import WebServiceCore
+import WebServiceEndpoints
 import WebServicePagination
+import WebServiceStorage
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

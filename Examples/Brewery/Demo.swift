@@ -1,5 +1,5 @@
 import Foundation
-import WebServiceCallbacks
+import WebServiceEndpoints
 import WebServiceCore
 import WebServiceDownloads
 import WebServicePagination

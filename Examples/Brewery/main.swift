@@ -3,8 +3,10 @@
 import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
+import WebServiceEndpoints
 import WebServiceInspector
 import WebServiceMocking
+import WebServiceStorage
 
 #if WEBSERVICE_CURL
 import WebServiceCurl

@@ -1,4 +1,5 @@
 import WebServiceCore
+import WebServiceStorage
 
 /// A request that is in flight until this object is deallocated. Its response must not restore an
 /// entry removed in the meantime.

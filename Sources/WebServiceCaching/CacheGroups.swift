@@ -1,6 +1,7 @@
 public import Foundation
 import WebServiceCore
 import WebServiceFields
+import WebServiceStorage
 
 /// The groups of responses (RFC 9875), and the entries that invalidate them.
 ///

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceStorage
 
 /// The responses stored for one URL and one account, one per selection.
 struct CachedVariants: Sendable {

@@ -1,5 +1,6 @@
 import Foundation
-public import WebServiceCore
+import WebServiceCore
+public import WebServiceStorage
 
 /// A storage of typed requests whose values become invalid with their cache groups (RFC 9875).
 ///

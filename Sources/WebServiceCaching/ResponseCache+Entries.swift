@@ -1,5 +1,6 @@
 public import Foundation
 import WebServiceCore
+import WebServiceStorage
 
 extension ResponseCache {
     /// A stored response in the list of a cache.

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceStorage
 
 /// Access to the storage.
 extension ResponseCache {

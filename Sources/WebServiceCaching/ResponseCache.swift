@@ -1,5 +1,6 @@
 public import Foundation
 public import WebServiceCore
+public import WebServiceStorage
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

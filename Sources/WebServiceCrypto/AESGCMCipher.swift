@@ -1,5 +1,6 @@
 public import Foundation
-public import WebServiceCore
+import WebServiceCore
+public import WebServiceStorage
 
 /// AES-256-GCM (NIST SP 800-38D) with a random nonce of 96 bits for each entry.
 ///

@@ -1,5 +1,6 @@
 import Foundation
-public import WebServiceCore
+import WebServiceCore
+public import WebServiceStorage
 
 /// A storage that encrypts and authenticates the data of each entry before another storage stores
 /// it.

@@ -1,5 +1,6 @@
 public import Foundation
 public import WebServiceCore
+public import WebServiceStorage
 
 /// Everything that belongs to one user: services, cookies, stored responses, outboxes, and a folder
 /// with the files of all of them.

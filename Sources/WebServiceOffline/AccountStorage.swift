@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceStorage
 
 /// A storage of an account, which is empty after the account has ended.
 final class AccountStorage: ResponseStorage {

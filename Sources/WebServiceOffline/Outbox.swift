@@ -1,5 +1,6 @@
 public import Foundation
 public import WebServiceCore
+public import WebServiceEndpoints
 
 /// Requests that are stored on the disk until they have succeeded.
 ///

@@ -1,4 +1,5 @@
 public import WebServiceCore
+import WebServiceEndpoints
 
 /// A typed request for one page of a list, from which the requests for the other pages are derived.
 ///

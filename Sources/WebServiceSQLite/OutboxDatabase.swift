@@ -1,6 +1,7 @@
 import Foundation
 import WebServiceCore
 import WebServiceOffline
+import WebServiceStorage
 
 /// The database of an outbox, with one row for each entry.
 ///

@@ -1,5 +1,6 @@
 public import Foundation
-public import WebServiceCore
+import WebServiceCore
+public import WebServiceStorage
 
 /// A storage that stores responses as bytes in an SQLite database.
 ///

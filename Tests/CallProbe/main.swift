@@ -1,6 +1,7 @@
 import Foundation
 import WebServiceCore
 import WebServiceCurl
+import WebServiceEndpoints
 
 #if canImport(Glibc)
 import Glibc

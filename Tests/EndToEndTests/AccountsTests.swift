@@ -2,7 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCaching
+import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceStorage
+
 @testable import WebServiceCore
 
 #if WEBSERVICE_SQLITE

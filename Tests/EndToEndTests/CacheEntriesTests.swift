@@ -3,7 +3,9 @@ import TestSupport
 import Testing
 import WebServiceCaching
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceStorage
 
 #if WEBSERVICE_SQLITE
 import WebServiceSQLite

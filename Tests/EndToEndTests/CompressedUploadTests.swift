@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
-@testable import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
+
+@testable import WebServiceCore
 
 /// Bodies of requests with the content coding gzip. The server returns them with the same coding.
 @Suite("Compressed uploads", .permit)

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceEndpoints
 import WebServiceFields
 import WebServiceMocking
 

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceDownloads
+
 @testable import WebServiceCore
 @testable import WebServiceMocking
 

@@ -2,7 +2,9 @@ import Foundation
 import TestSupport
 import WebServiceCaching
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceStorage
 
 /// A clock that the test advances.
 final class TurnedClock: Timekeeper {

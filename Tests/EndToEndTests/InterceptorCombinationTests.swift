@@ -3,9 +3,11 @@ import TestSupport
 import Testing
 import WebServiceCaching
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceFields
 import WebServiceMocking
 import WebServiceResilience
+import WebServiceStorage
 
 /// The interceptors of the package in pairs and triples, before a server that counts.
 @Suite("Combinations of interceptors", .permit)

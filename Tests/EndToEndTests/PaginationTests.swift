@@ -2,8 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceMocking
 import WebServicePagination
+import WebServiceStorage
 
 /// Long lists over real sockets.
 @Suite("Pagination over sockets", .permit)

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceMocking
 
 /// Plain requests that share one exchange over every session that uses the network.

@@ -2,7 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceStorage
 
 #if WEBSERVICE_SQLITE
 import WebServiceSQLite

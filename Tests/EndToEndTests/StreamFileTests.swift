@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+
 @testable import WebServiceMocking
 
 /// Bodies that are written to files while they arrive, and their progress.

@@ -14,55 +14,55 @@ extension StubScenario {
             stubs.on(.GET, "/users/{id}/beers/{beer}") { request in
                 .text("\(request.pathParameters["id"] ?? "") drinks \(request.pathParameters["beer"] ?? "")")
             }
-            return [await service.GET("/users/7/beers/pale%20ale").outcome()]
+            return [await service.GET("/users/7/beers/pale%20ale").outcomeText()]
         },
         StubScenario("wildcards match one segment or all remaining ones", ["200 one", "200 rest", "200 rest"]) {
             stubs, service in
             stubs.on(.GET, "/files/**", .text("rest"))
             stubs.on(.GET, "/files/*", .text("one"))
             return [
-                await service.GET("/files/a").outcome(), await service.GET("/files/a/b").outcome(),
-                await service.GET("/files").outcome(),
+                await service.GET("/files/a").outcomeText(), await service.GET("/files/a/b").outcome(),
+                await service.GET("/files").outcomeText(),
             ]
         },
         StubScenario("a query item selects a stub", ["200 page 2", "200 any page"]) { stubs, service in
             stubs.on(.GET, "/users", .text("any page"))
             stubs.on(.path("/users") && .query("page", "2"), .text("page 2"))
             return [
-                await service.GET("/users").setQueryParameters(["page": 2, "q": "a b"]).outcome(),
-                await service.GET("/users").setQueryParameters(["page": 3]).outcome(),
+                await service.GET("/users").setQueryParameters(["page": 2, "q": "a b"]).outcomeText(),
+                await service.GET("/users").setQueryParameters(["page": 3]).outcomeText(),
             ]
         },
         StubScenario("a header field selects a stub", ["200 German", "200 other"]) { stubs, service in
             stubs.on(.GET, "/", .text("other"))
             stubs.on(.method(.GET) && .header("Accept-Language", "de"), .text("German"))
             return [
-                await service.GET("/").setHeaderValue("de", forName: .acceptLanguage).outcome(),
-                await service.GET("/").setHeaderValue("fr", forName: .acceptLanguage).outcome(),
+                await service.GET("/").setHeaderValue("de", forName: .acceptLanguage).outcomeText(),
+                await service.GET("/").setHeaderValue("fr", forName: .acceptLanguage).outcomeText(),
             ]
         },
         StubScenario("a part of a JSON body selects a stub", ["201 ", "422 "]) { stubs, service in
             stubs.on(.POST, "/users", .status(422))
             stubs.on(.method(.POST) && .json(["name": "Ann", "tags": ["a"]]), .status(201))
             return [
-                await service.POST("/users").setJSON(["name": "Ann", "tags": ["a"], "id": 7]).outcome(),
-                await service.POST("/users").setJSON(["name": "Bob", "tags": ["a"]]).outcome(),
+                await service.POST("/users").setJSON(["name": "Ann", "tags": ["a"], "id": 7]).outcomeText(),
+                await service.POST("/users").setJSON(["name": "Bob", "tags": ["a"]]).outcomeText(),
             ]
         },
         StubScenario("a form selects a stub", ["200 welcome", "403 "]) { stubs, service in
             stubs.on(.POST, "/login", .status(403))
             stubs.on(.path("/login") && .form(["user": "ann lee"]), .text("welcome"))
             return [
-                await service.POST("/login").setFormParameters(["user": "ann lee", "lang": "de"]).outcome(),
-                await service.POST("/login").setFormParameters(["user": "bob"]).outcome(),
+                await service.POST("/login").setFormParameters(["user": "ann lee", "lang": "de"]).outcomeText(),
+                await service.POST("/login").setFormParameters(["user": "bob"]).outcomeText(),
             ]
         },
         StubScenario("the bytes of a body select a stub", ["204 ", "400 "]) { stubs, service in
             stubs.on(.PUT, "/", .status(400))
             stubs.on(.body(Data([0, 255, 10])), .status(204))
             return [
-                await service.PUT("/").setBody(Data([0, 255, 10])).outcome(),
-                await service.PUT("/").setBody(Data([0, 255])).outcome(),
+                await service.PUT("/").setBody(Data([0, 255, 10])).outcomeText(),
+                await service.PUT("/").setBody(Data([0, 255])).outcomeText(),
             ]
         },
         StubScenario("conditions are combined by or, not and a closure", ["204 ", "204 ", "405 ", "200 long"]) {
@@ -71,38 +71,38 @@ extension StubScenario {
             stubs.on((.method(.PUT) || .method(.PATCH)) && !.path("/locked"), .status(204))
             stubs.on(.where("a long path") { $0.path.utf8.count > 20 }, .text("long"))
             return [
-                await service.PUT("/a").outcome(), await service.PATCH("/a").outcome(),
-                await service.PUT("/locked").outcome(), await service.GET("/abcdefghijklmnopqrstuvwxyz").outcome(),
+                await service.PUT("/a").outcomeText(), await service.PATCH("/a").outcome(),
+                await service.PUT("/locked").outcomeText(), await service.GET("/abcdefghijklmnopqrstuvwxyz").outcome(),
             ]
         },
         StubScenario("the last stub that matches responds", ["200 second"]) { stubs, service in
             stubs.on(.GET, "/", .text("first"))
             stubs.on(.GET, "/", .text("second"))
-            return [await service.GET("/").outcome()]
+            return [await service.GET("/").outcomeText()]
         },
         StubScenario("a stub for two requests leaves the third to the stub before it", ["503 ", "503 ", "200 ok"]) {
             stubs, service in
             stubs.on(.GET, "/", .text("ok"))
             stubs.on(.GET, "/", .status(503)).times(2)
             return [
-                await service.GET("/").outcome(), await service.GET("/").outcome(), await service.GET("/").outcome(),
+                await service.GET("/").outcomeText(), await service.GET("/").outcome(), await service.GET("/").outcome(),
             ]
         },
         StubScenario("the last response of a list is repeated", ["200 a", "200 b", "200 b"]) { stubs, service in
             stubs.on(.GET, "/", [.text("a"), .text("b")])
             return [
-                await service.GET("/").outcome(), await service.GET("/").outcome(), await service.GET("/").outcome(),
+                await service.GET("/").outcomeText(), await service.GET("/").outcome(), await service.GET("/").outcome(),
             ]
         },
         StubScenario("an empty list responds with 500", ["500 "]) { stubs, service in
             stubs.on(.GET, "/", [])
-            return [await service.GET("/").outcome()]
+            return [await service.GET("/").outcomeText()]
         },
         StubScenario("each of 50 concurrent requests receives its own response", ["50"]) { stubs, service in
             stubs.on(.GET, "/{number}") { .text($0.pathParameters["number"] ?? "") }
             let matching = await withTaskGroup(of: Bool.self) { group in
                 for number in 0..<50 {
-                    group.addTask { await service.GET("/\(number)").outcome() == "200 \(number)" }
+                    group.addTask { await service.GET("/\(number)").outcomeText() == "200 \(number)" }
                 }
                 return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
             }
@@ -136,15 +136,15 @@ extension StubScenario {
         StubScenario("a response without content has no body", ["204 ", "304 "]) { stubs, service in
             stubs.on(.GET, "/204", .text("ignored", status: 204))
             stubs.on(.GET, "/304", .text("ignored", status: 304))
-            return [await service.GET("/204").outcome(), await service.GET("/304").outcome()]
+            return [await service.GET("/204").outcomeText(), await service.GET("/304").outcome()]
         },
         StubScenario("a response to HEAD has no body", ["200 "]) { stubs, service in
             stubs.on(.HEAD, "/", .text("ignored"))
-            return [await service.HEAD("/").outcome()]
+            return [await service.HEAD("/").outcomeText()]
         },
         StubScenario("text is UTF-8", ["200 päle ☕"]) { stubs, service in
             stubs.on(.GET, "/", .text("päle ☕"))
-            return [await service.GET("/").outcome()]
+            return [await service.GET("/").outcomeText()]
         },
         StubScenario("a file is delivered with its media type", ["200 true text/x-swift"]) { stubs, service in
             let file = URL(fileURLWithPath: #filePath)
@@ -167,7 +167,7 @@ extension StubScenario {
         StubScenario("a redirect leads to another stub", ["200 new", "/old, /new"]) { stubs, service in
             stubs.on(.GET, "/old", .status(302).header(.location, "/new"))
             stubs.on(.GET, "/new", .text("new"))
-            let outcome = await service.GET("/old").outcome()
+            let outcome = await service.GET("/old").outcomeText()
             return [outcome, stubs.receivedRequests.map(\.path).joined(separator: ", ")]
         },
         StubScenario("a body of 1 MB is sent and returned unchanged", ["200 true"]) { stubs, service in
@@ -200,7 +200,7 @@ extension StubScenario {
                 let next = rest.withLock { $0.isEmpty ? nil : $0.removeFirst() }
                 if let next { producer.yield(Data(next.utf8)) } else { producer.finish() }
             }
-            return [received.joined(separator: ", "), await service.GET("/whole").outcome()]
+            return [received.joined(separator: ", "), await service.GET("/whole").outcomeText()]
         },
         StubScenario("progress is reported up to the end", ["7 of 7, 11 of 11"]) { stubs, service in
             stubs.on(.POST, "/", MockResponse(statusCode: 200, data: Data(count: 11)))
@@ -216,7 +216,7 @@ extension StubScenario {
         StubScenario("a delayed response arrives after its delay", ["200 late", "true"]) { stubs, service in
             stubs.on(.GET, "/", .text("late").after(.milliseconds(100)))
             let task = service.GET("/")
-            let outcome = await task.outcome()
+            let outcome = await task.outcomeText()
             return [outcome, "\((task.metrics.responseTime ?? .zero) >= .milliseconds(99))"]
         },
     ]
@@ -224,17 +224,17 @@ extension StubScenario {
     private static let failures: [StubScenario] = [
         StubScenario("a delay longer than the timeout is a timeout", ["timedOut"]) { stubs, service in
             stubs.on(.GET, "/", .text("late").after(.seconds(600)))
-            return [await service.GET("/").setTimeout(.milliseconds(200)).outcome()]
+            return [await service.GET("/").setTimeout(.milliseconds(200)).outcomeText()]
         },
         StubScenario("a delay longer than the deadline exceeds the deadline", ["deadline"]) { stubs, service in
             stubs.on(.GET, "/", .text("late").after(.seconds(600)))
-            return [await service.GET("/").setDeadline(.milliseconds(200)).outcome()]
+            return [await service.GET("/").setDeadline(.milliseconds(200)).outcomeText()]
         },
         StubScenario("a request without a response times out", ["timedOut"]) { stubs, service in
             var silence = MockResponse.status(200)
             silence.wire = .noResponse
             stubs.on(.GET, "/", silence)
-            return [await service.GET("/").setTimeout(.milliseconds(200)).outcome()]
+            return [await service.GET("/").setTimeout(.milliseconds(200)).outcomeText()]
         },
         StubScenario("a cancelled request is cancelled", ["cancelled"]) { stubs, service in
             stubs.on(.GET, "/", .text("late").after(.seconds(600)))
@@ -260,7 +260,7 @@ extension StubScenario {
             var response = MockResponse.status(200)
             response.wire = .disconnect
             stubs.on(.POST, "/", response)
-            return [await service.POST("/").outcome()]
+            return [await service.POST("/").outcomeText()]
         },
         StubScenario("a response that is cut off in its body is lost", ["lost", "lost"]) { stubs, service in
             var response = MockResponse.text(String(repeating: "x", count: 10_000))
@@ -268,7 +268,7 @@ extension StubScenario {
             stubs.on(.GET, "/cut", response)
             response.wire = .reset(after: 5_000)
             stubs.on(.GET, "/reset", response)
-            return [await service.GET("/cut").outcome(), await service.GET("/reset").outcome()]
+            return [await service.GET("/cut").outcomeText(), await service.GET("/reset").outcome()]
         },
         StubScenario(
             "an error thrown by a closure is the error of the request", ["decoding"],
@@ -276,21 +276,21 @@ extension StubScenario {
                 ["500 the handler for GET / threw: decoding: thrown\n"], "a server responds with the error as text")
         ) { stubs, service in
             stubs.on(.GET, "/") { _ in throw WebServiceError(.decoding, "thrown") }
-            return [await service.GET("/").outcome()]
+            return [await service.GET("/").outcomeText()]
         },
         StubScenario(
             "an error as a response is the error of the request", ["URLError -1009"],
             differences: overSockets(["lost"], "a server cannot send an error and closes the connection")
         ) { stubs, service in
             stubs.on(.POST, "/", .error(URLError(.notConnectedToInternet)))
-            return [await service.POST("/").outcome()]
+            return [await service.POST("/").outcomeText()]
         },
         StubScenario(
             "a request without a stub is an error", ["noStub"],
             differences: overSockets(
                 ["404 no stub matches GET /; there are no stubs\n"], "a server responds with the explanation")
         ) { stubs, service in
-            [await service.GET("/").outcome()]
+            [await service.GET("/").outcomeText()]
         },
     ]
 
@@ -303,8 +303,8 @@ extension StubScenario {
             ]
         ) { stubs, service in
             stubs.on(.any, 204)
-            _ = await service.POST("/users").setQueryParameters(["page": 2]).setJSON(["name": "Ann"]).outcome()
-            _ = await service.PUT("/form").setFormParameters(["name": "Ann Lee"]).outcome()
+            _ = await service.POST("/users").setQueryParameters(["page": 2]).setJSON(["name": "Ann"]).outcomeText()
+            _ = await service.PUT("/form").setFormParameters(["name": "Ann Lee"]).outcomeText()
             return stubs.receivedRequests.map { request in
                 let query = request.queryItems.map { "\($0.name)=\($0.value)" }
                 let start = "\(request.method) \(request.path) [\(query.joined())]"
@@ -324,8 +324,8 @@ extension StubScenario {
             stubs.on(.GET, "/unused", 204)
             stubs.on(.GET, "/a", 204).times(2)
             stubs.on(.GET, "/b", 204)
-            for path in ["/b", "/a"] { _ = await service.GET(path).outcome() }
-            _ = await service.DELETE("/none").outcome()
+            for path in ["/b", "/a"] { _ = await service.GET(path).outcomeText() }
+            _ = await service.DELETE("/none").outcomeText()
             do throws(VerificationError) {
                 try stubs.verify(inOrder: true)
                 return []
@@ -339,7 +339,7 @@ extension StubScenario {
         StubScenario("a verification accepts used and optional stubs", ["200 a", "verified"]) { stubs, service in
             stubs.on(.GET, "/a", .text("a")).times(1)
             stubs.on(.GET, "/b", 204).optional()
-            let outcome = await service.GET("/a").outcome()
+            let outcome = await service.GET("/a").outcomeText()
             try stubs.verify(inOrder: true)
             return [outcome, "verified"]
         },

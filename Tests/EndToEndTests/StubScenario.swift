@@ -68,7 +68,7 @@ struct StubScenario: Sendable, CustomTestStringConvertible {
 
 extension SessionTask {
     /// Returns the status and the text of the response, or the error.
-    func outcome() async -> String {
+    func outcomeText() async -> String {
         await outcome { "\($0.status) \(String(decoding: $0.data, as: UTF8.self))" }
     }
 

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceDownloads
+import WebServiceEndpoints
 import WebServiceMocking
 
 /// The outputs of a typed request that are not its value, over every session that uses the network.

@@ -1,10 +1,11 @@
 import Foundation
 import TestSupport
 import Testing
-import WebServiceCallbacks
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceMocking
 import WebServicePagination
+import WebServiceStorage
 
 // The examples in the documentation of CoreNetKit, in the same order, with this framework.
 

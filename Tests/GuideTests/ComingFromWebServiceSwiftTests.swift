@@ -1,9 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
-import WebServiceCallbacks
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceStorage
 
 #if WEBSERVICE_SQLITE
 import WebServiceSQLite

@@ -2,14 +2,15 @@ import Foundation
 import Observation
 import TestSupport
 import Testing
-import WebServiceResilience
-import WebServiceCallbacks
 import WebServiceCaching
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceDownloads
+import WebServiceEndpoints
 import WebServiceMocking
 import WebServicePagination
+import WebServiceResilience
+import WebServiceStorage
 import WebServiceTesting
 
 #if WEBSERVICE_CURL

@@ -4,7 +4,9 @@ import Testing
 import WebServiceCaching
 import WebServiceCore
 import WebServiceCrypto
+import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceStorage
 
 // Snippets about encrypted storages in Cookbook.md and the article, with their expected behavior.
 // `DocumentationTests` verifies that none is missing.

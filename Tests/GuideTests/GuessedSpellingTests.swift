@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceMocking
 
 /// Spellings that a new user tries before reading the Guide.

@@ -1,14 +1,15 @@
 import Foundation
 import TestSupport
 import Testing
-import WebServiceResilience
-import WebServiceCallbacks
 import WebServiceCaching
 public import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceDownloads
+import WebServiceEndpoints
 import WebServiceInspector
 import WebServiceMocking
+import WebServiceResilience
+import WebServiceStorage
 import WebServiceTesting
 
 #if canImport(XCTest)

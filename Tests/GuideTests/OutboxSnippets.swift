@@ -2,8 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceMocking
 import WebServiceOffline
+import WebServiceStorage
 
 #if WEBSERVICE_SQLITE
 import WebServiceSQLite

@@ -3,9 +3,11 @@ import TestSupport
 import Testing
 import WebServiceCaching
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceFields
 import WebServiceMocking
 import WebServiceResilience
+import WebServiceStorage
 
 // Snippets about standards of HTTP in Cookbook.md and the articles, with their expected behavior.
 // `DocumentationTests` verifies that none is missing.

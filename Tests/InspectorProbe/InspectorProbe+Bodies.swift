@@ -2,6 +2,7 @@ import Foundation
 import WebServiceCaching
 import WebServiceCore
 import WebServiceMocking
+import WebServiceStorage
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceStorage
 
 #if os(Linux) && canImport(Glibc)
 import Glibc

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceStorage
 
 #if WEBSERVICE_SQLITE
 import WebServiceSQLite

@@ -1,5 +1,6 @@
 import Foundation
 package import WebServiceCore
+package import WebServiceEndpoints
 
 /// An endpoint under the control of the test, which records requests and responds on demand.
 package final class HandEndpoint: ServiceEndpoint {

@@ -1,5 +1,6 @@
 import Foundation
 package import WebServiceCore
+package import WebServiceStorage
 
 /// A storage under the control of the test, which can fail or delay its operations.
 package final class HandStorage: ResponseStorage {

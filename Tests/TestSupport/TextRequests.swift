@@ -1,4 +1,5 @@
-package import WebServiceCore
+import WebServiceCore
+package import WebServiceStorage
 
 /// A request for a string.
 package struct TextRequest: ServiceRequest, Hashable {

@@ -1,5 +1,7 @@
 import Foundation
 import TestSupport
+import WebServiceStorage
+
 @testable import WebServiceCaching
 @testable import WebServiceCore
 

@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceDiagnostics
+import WebServiceEndpoints
+import WebServiceStorage
 
 @testable import WebServiceCaching
 @testable import WebServiceCore

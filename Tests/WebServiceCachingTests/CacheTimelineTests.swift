@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceDiagnostics
+import WebServiceEndpoints
+
 @testable import WebServiceCaching
 @testable import WebServiceCore
 

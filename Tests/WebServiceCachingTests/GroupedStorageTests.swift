@@ -1,6 +1,8 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceEndpoints
+import WebServiceStorage
 
 @testable import WebServiceCaching
 @testable import WebServiceCore

@@ -1,6 +1,9 @@
+import WebServiceStorage
 import Foundation
 import TestSupport
 import Testing
+import WebServiceEndpoints
+
 @testable import WebServiceCaching
 @testable import WebServiceCore
 

@@ -1,7 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceStorage
+
 @testable import WebServiceCaching
 @testable import WebServiceCore
 

@@ -3,7 +3,9 @@ import TestSupport
 import Testing
 import WebServiceCaching
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceStorage
 
 /// The counts of a cache and the list of its responses.
 @Suite(.permit) struct ResponseCacheStatisticsTests {

@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceStorage
+
 @testable import WebServiceCrypto
 
 /// The cipher and the format of an entry.

@@ -2,9 +2,11 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCaching
-import WebServiceCrypto
-import WebServiceMocking
 import WebServiceCore
+import WebServiceCrypto
+import WebServiceEndpoints
+import WebServiceMocking
+import WebServiceStorage
 
 #if WEBSERVICE_SQLITE
 import WebServiceSQLite

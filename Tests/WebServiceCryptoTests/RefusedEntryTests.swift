@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCrypto
+import WebServiceStorage
 
 /// Entries that were changed, truncated, exchanged, or encrypted with another key.
 @Suite("Refused entries", .permit)

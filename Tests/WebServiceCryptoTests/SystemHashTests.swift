@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+
 @testable import SystemCrypto
 
 /// The hashes of the library of the system, and those of this package.

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceDownloads
+import WebServiceEndpoints
 import WebServiceMocking
 
 /// Everything that a service has in flight over sockets, cancelled at once.

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceDownloads
+
 @testable import WebServiceCurl
 @testable import WebServiceMocking
 

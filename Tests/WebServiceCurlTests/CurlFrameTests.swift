@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
+
 @testable import WebServiceMocking
 
 /// What belongs to a request on a connection with HTTP/2, or in a chunked body.

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
+
 @testable import WebServiceMocking
 
 /// The timeouts of libcurl, and how soon a task ends.

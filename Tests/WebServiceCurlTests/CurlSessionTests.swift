@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceDiagnostics
 import WebServiceDownloads
+
 @testable import WebServiceMocking
 
 @Suite("Curl session", .permit)

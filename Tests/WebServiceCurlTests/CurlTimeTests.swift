@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
+
 @testable import WebServiceMocking
 
 @Suite("Curl session: time", .permit)

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceDiagnostics
+import WebServiceEndpoints
 import WebServiceMocking
 
 @testable import WebServiceCore

@@ -2,6 +2,7 @@ import Dispatch
 import Foundation
 import TestSupport
 import Testing
+import WebServiceEndpoints
 
 @testable import WebServiceCore
 @testable import WebServiceDiagnostics

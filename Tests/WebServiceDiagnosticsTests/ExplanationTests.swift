@@ -2,7 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceDiagnostics
+import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceStorage
+
 @testable import WebServiceCore
 
 @Suite("Explanations of timelines", .permit)

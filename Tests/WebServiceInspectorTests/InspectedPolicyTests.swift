@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceDiagnostics
+import WebServiceEndpoints
 import WebServiceMocking
 import WebServiceOffline
 import WebServiceResilience

@@ -5,6 +5,7 @@ import WebServiceCaching
 import WebServiceCore
 import WebServiceMocking
 import WebServiceOffline
+import WebServiceStorage
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import WebServiceCaching
 import WebServiceCore
+import WebServiceEndpoints
+import WebServiceStorage
 
 @testable import WebServiceOffline
 

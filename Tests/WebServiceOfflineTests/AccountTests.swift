@@ -4,8 +4,10 @@ import Testing
 import WebServiceCaching
 import WebServiceCore
 import WebServiceDownloads
+import WebServiceEndpoints
 import WebServiceMocking
 import WebServiceSockets
+import WebServiceStorage
 import WebServiceUploads
 
 @testable import WebServiceOffline

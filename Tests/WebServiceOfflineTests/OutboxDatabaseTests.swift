@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceStorage
 
 @testable import WebServiceOffline
 @testable import WebServiceSQLite

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceMocking
 
 @testable import WebServiceOffline

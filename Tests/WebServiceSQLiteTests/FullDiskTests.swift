@@ -4,6 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceStorage
 
 @testable import WebServiceSQLite
 

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceSQLite
+import WebServiceStorage
 
 /// Repeatedly kills a program that stores entries, and checks the result.
 @Suite("Storages whose process is killed", .permit(minutes: 20))

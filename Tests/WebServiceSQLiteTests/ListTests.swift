@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceSQLite
+import WebServiceStorage
 
 /// The list of a database.
 @Suite(.permit) struct ListTests {

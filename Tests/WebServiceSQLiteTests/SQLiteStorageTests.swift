@@ -3,6 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceStorage
 
 @testable import WebServiceSQLite
 

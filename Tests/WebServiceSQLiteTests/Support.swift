@@ -2,8 +2,9 @@ import CSQLite
 import Foundation
 import TestSupport
 import Testing
+import WebServiceCore
 import WebServiceMocking
-public import WebServiceCore
+public import WebServiceStorage
 
 @testable import WebServiceSQLite
 

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+
 @testable import WebServiceUploads
 
 /// Files that are replaced, written to or only touched during an upload or between two.

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+
 @testable import WebServiceUploads
 
 #if canImport(FoundationNetworking)

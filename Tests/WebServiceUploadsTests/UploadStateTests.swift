@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+
 @testable import WebServiceUploads
 
 /// The stored state of uploads.

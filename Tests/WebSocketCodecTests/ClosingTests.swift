@@ -1,8 +1,8 @@
 import Foundation
 import TestSupport
 import Testing
-
 import WebServiceCore
+
 @testable import WebSocketCodec
 
 @Suite("Closing", .permit)

@@ -1,8 +1,8 @@
 import Foundation
 import TestSupport
 import Testing
-
 import WebServiceCore
+
 @testable import WebSocketCodec
 
 /// A peer controls the number of frames: memory is bounded, and time is linear.

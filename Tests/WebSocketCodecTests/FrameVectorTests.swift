@@ -1,8 +1,8 @@
 import Foundation
 import TestSupport
 import Testing
-
 import WebServiceCore
+
 @testable import WebSocketCodec
 
 /// The examples of RFC 6455, section 5.7.

@@ -1,8 +1,8 @@
 import Foundation
 import TestSupport
 import Testing
-
 import WebServiceCore
+
 @testable import WebSocketCodec
 
 /// Mutated sequences of frames. `Tests/Fuzz` runs more of them.

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
-
 import WebServiceCore
+
 @testable import WebSocketCodec
 
 @Suite("UTF8Validator", .permit)

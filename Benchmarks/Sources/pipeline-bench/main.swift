@@ -5,6 +5,7 @@
 import Foundation
 import Synchronization
 import WebServiceCore
+import WebServiceEndpoints
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

@@ -7,6 +7,7 @@ import SQLiteFloor
 import Synchronization
 import WebServiceCore
 import WebServiceSQLite
+import WebServiceStorage
 
 let quick = CommandLine.arguments.contains("--quick")
 let rounds = quick ? 3 : 15

@@ -1,4 +1,5 @@
 import Foundation
+import WebServiceEndpoints
 
 /// nginx on loopback, with responses of several lengths, in a folder that is removed when it stops.
 struct Nginx {

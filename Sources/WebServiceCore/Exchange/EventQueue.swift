@@ -5,11 +5,11 @@ import Synchronization
 ///
 /// A method that returns a Boolean value returns whether its caller must call ``deliver()``,
 /// outside its locks. The lock of the queue may be taken while the lock of the task is held.
-final class EventQueue: Sendable {
+package final class EventQueue: Sendable {
     private static let lastID = Atomic<UInt64>(0)
 
     /// Returns a number that is unique among the exchanges of this process.
-    static func makeID() -> UInt64 { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
+    package static func makeID() -> UInt64 { lastID.wrappingAdd(1, ordering: .relaxed).newValue }
 
     let exchange: ObservedExchange
     /// The number of bytes of a streamed body that the observers receive.

@@ -178,7 +178,7 @@ package enum ExchangeLog {
 
     /// Returns the reason for a failure, without values that may be secret: the message of an error
     /// of this package, or the kind of any other error.
-    static func reason(_ error: any Error) -> String {
+    package static func reason(_ error: any Error) -> String {
         (error as? WebServiceError)?.message ?? Attempt.kind(of: error)
     }
 }

@@ -41,7 +41,7 @@ public protocol Interceptor: Sendable {
 public struct Next: Sendable {
     let exchange: Exchange
     /// The interceptors of the service and those of the request.
-    let interceptors: [any Interceptor]
+    package let interceptors: [any Interceptor]
     /// The number of interceptors up to this one.
     let position: Int
 
@@ -248,8 +248,8 @@ package enum InterceptorPlace: String, Sendable {
 }
 
 /// Interceptors in the order in which they wrap each other.
-struct InterceptorList: Sendable {
-    let interceptors: [any Interceptor]
+package struct InterceptorList: Sendable {
+    package let interceptors: [any Interceptor]
     /// The reason why no request can be sent; `nil` if the order is correct.
     private let violation: String?
 

@@ -147,7 +147,7 @@ public struct ExchangeEvent: Sendable {
 public final class ObservedExchange: Sendable {
     /// The identifier, unique among the exchanges of this process.
     ///
-    /// The identifier of a typed request is ``EndpointContext/id``.
+    /// The identifier of a typed request is `EndpointContext.id`.
     public let id: UInt64
 
     /// The identifier of the exchange on whose behalf this one is sent; `nil` if there is none.

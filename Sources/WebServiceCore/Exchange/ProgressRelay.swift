@@ -126,12 +126,12 @@ extension SessionTask {
     }
 
     /// Sets a listener that also receives the progress. Called before `resume()`.
-    func forwardProgress(to listener: @escaping ProgressRelay.Handler) {
+    package func forwardProgress(to listener: @escaping @Sendable (TransferProgress) -> Void) {
         call.withLock { $0.progress.listener = listener }
     }
 
     /// Reports the progress of requests that are sent on behalf of the task.
-    func report(_ progress: TransferProgress) {
+    package func report(_ progress: TransferProgress) {
         call.withLock { $0.progress }.report(progress)
     }
 

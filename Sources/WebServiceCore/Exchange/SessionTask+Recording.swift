@@ -91,7 +91,7 @@ extension SessionTask {
     }
 
     /// Adopts the records of another task that sent requests in place of this one.
-    func takeOver(_ other: ExchangeLog.Record) {
+    package func takeOver(_ other: ExchangeLog.Record) {
         let replaced = call.withLock { call in
             let replaced = call.record
             call.record.takeOver(other)
@@ -120,7 +120,7 @@ extension SessionTask {
     /// - Parameters:
     ///   - related: The identifier of another exchange.
     ///   - error: The error with which a WebSocket was closed.
-    func record(
+    package func record(
         _ kind: Timeline.Kind, _ detail: String = "", related: UInt64? = nil, error: (any Error)? = nil
     ) {
         var entry = ExchangeLog.Entry(kind: kind, start: clock.now, detail: detail, related: related)
@@ -142,7 +142,7 @@ extension SessionTask {
     }
 
     /// Records a duration that began at an instant and ends now.
-    func record(_ kind: Timeline.Kind, _ detail: String, from start: UInt64) {
+    package func record(_ kind: Timeline.Kind, _ detail: String, from start: UInt64) {
         add(ExchangeLog.Entry(kind: kind, start: start, end: clock.now, detail: detail))
     }
 
@@ -159,7 +159,7 @@ extension SessionTask {
     // MARK: Observers
 
     /// Sets the exchange on whose behalf this one is sent. Called before `resume()`.
-    func setParent(_ id: UInt64?) {
+    package func setParent(_ id: UInt64?) {
         call.withLock { $0.parent = id }
     }
 
@@ -173,7 +173,7 @@ extension SessionTask {
     ///   - type: The type of a typed request.
     ///   - isComposite: Whether the exchange consists of other exchanges.
     ///   - id: The identifier of the exchange; `nil` for a new one.
-    func observe(
+    package func observe(
         by observers: [any Observer], _ request: Request?, type: (any Sendable.Type)? = nil, isComposite: Bool = true,
         id: UInt64? = nil
     ) {

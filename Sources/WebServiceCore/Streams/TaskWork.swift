@@ -134,6 +134,16 @@ extension SessionTask {
         // The list of exchanges in flight shows the progress.
         return typed(accepting: .any) { _ in try outcome.value }.onProgress { _ in }
     }
+
+    /// Replaces the sending of the request by a closure that provides the response. Has no effect
+    /// on a download, on a task that has no request of its own, and after `resume()`.
+    package func replaceSending(by source: @escaping @Sendable (_ task: SessionTask, _ request: Request) -> Void) {
+        let replaced = call.withLock { state in
+            state.isDownload || state.hasSource && state.unsent?.request.url == nil
+                ? nil : state.setSource { task, start in source(task, start.request) }
+        }
+        withExtendedLifetime(replaced) {}
+    }
 }
 
 /// The Swift task of a ``TaskWork``. The handlers of the result wait until it has ended.

@@ -1,13 +1,15 @@
 /// The asynchronous sequences that are notified when a value changes. The lock of the value guards
 /// them.
-struct ChangeObservers<Element: Sendable>: Sendable {
-    typealias Observer = AsyncStream<Element>.Continuation
+package struct ChangeObservers<Element: Sendable>: Sendable {
+    package typealias Observer = AsyncStream<Element>.Continuation
 
     private var observers: [UInt64: Observer] = [:]
     private var last: UInt64 = 0
 
+    package init() {}
+
     /// All observers, to be notified after the lock is released.
-    var all: [Observer] { observers.isEmpty ? [] : Array(observers.values) }
+    package var all: [Observer] { observers.isEmpty ? [] : Array(observers.values) }
 
     private mutating func add(_ observer: Observer, _ first: Element?) -> UInt64 {
         last += 1
@@ -22,7 +24,7 @@ struct ChangeObservers<Element: Sendable>: Sendable {
     ///
     /// - Parameter withObservers: A closure that calls its argument with the observers and the
     ///   current element while their lock is held.
-    static func changes(
+    package static func changes(
         _ withObservers: @escaping @Sendable (_ body: (inout ChangeObservers, Element?) -> Void) -> Void
     ) -> AsyncStream<Element> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in

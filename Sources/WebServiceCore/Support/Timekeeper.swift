@@ -169,7 +169,7 @@ package struct TaskClock: Sendable {
     /// A Boolean value that indicates whether this is not the system clock.
     package var isInjected: Bool { injected != nil }
 
-    var work: WorkCount? { injected?.work }
+    package var work: WorkCount? { injected?.work }
 
     /// The clock as a `Clock` of the standard library.
     var standard: any Clock<Duration> { injected?.clock ?? SuspendingClock() }

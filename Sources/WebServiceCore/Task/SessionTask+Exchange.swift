@@ -90,14 +90,14 @@ extension SessionTask {
     }
 
     /// Sets the delegate for the handlers of the task.
-    func observe(_ delegate: DelegateReference?) {
+    package func observe(_ delegate: DelegateReference?) {
         guard let delegate else { return }
         call.withLock { $0.observe(delegate) }
     }
 
     /// Attaches work that `cancel()` cancels. If the task is complete, the work is cancelled
     /// immediately.
-    func attach(_ work: any Cancellable) {
+    package func attach(_ work: any Cancellable) {
         let (isNeeded, replaced) = call.withLock { $0.attach(work) }
         withExtendedLifetime(replaced) {}
         if !isNeeded { work.cancel() }
@@ -112,14 +112,14 @@ extension SessionTask {
     var result: Result<Response, any Error>? { call.withLock { $0.result } }
 
     /// Returns the response of a completed task.
-    func response() throws -> Response {
+    package func response() throws -> Response {
         guard let result else { throw URLError(.unknown) }  // unreachable: callers wait for completion
         return try result.get()
     }
 
     /// A Boolean value that indicates whether `cancel()` was called, even if it had no effect on
     /// the result.
-    var isCancelRequested: Bool { call.withLock { $0.isCancelRequested } }
+    package var isCancelRequested: Bool { call.withLock { $0.isCancelRequested } }
 
     /// Completes the task, unless there is a result, and ends everything that belongs to the
     /// exchange.
@@ -127,7 +127,7 @@ extension SessionTask {
     /// - Parameter isInterrupted: Whether to cancel the work in progress.
     /// - Returns: Whether this is the first result.
     @discardableResult
-    func complete(_ result: Result<Response, any Error>, isInterrupted: Bool = false) -> Bool {
+    package func complete(_ result: Result<Response, any Error>, isInterrupted: Bool = false) -> Bool {
         let (result, now) = (result.mapError(locating), clock.now)
         guard let action = call.withLock({ $0.complete(result, at: now, isInterrupted: isInterrupted) }) else {
             return false
@@ -301,7 +301,7 @@ extension SessionTask {
 /// The deadline of the exchange.
 extension SessionTask {
     /// Sets the duration after which the task fails with ``WebServiceError/Code/deadline``.
-    func scheduleDeadline(_ deadline: Duration) {
+    package func scheduleDeadline(_ deadline: Duration) {
         guard hasDeadline else { return }
         hold(clock.schedule(after: deadline, self))
     }

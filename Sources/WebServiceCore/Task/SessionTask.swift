@@ -25,12 +25,12 @@ public final class SessionTask: Sendable {
     /// The core of the service.
     ///
     /// Only the task of a typed request also retains the `WebService` (`TaskOwner`).
-    let service: ServiceCore
+    package let service: ServiceCore
     /// The state of the task. While its lock is held, only those of ``EventQueue``, ``BodyTail``,
     /// ``ResponseReceiver`` and ``ProgressRelay`` are taken.
     let call: Mutex<Call>
     /// Returns the session to use in place of that of the service; `nil` for that of the service.
-    let substitution: SessionSubstitution?
+    package let substitution: SessionSubstitution?
     /// The task in whose exchange this one is a concurrent request; `nil` if there is none.
     private let main: SessionTask?
     /// See ``tail``. Set before `resume()`, and read without the lock.
@@ -68,13 +68,23 @@ public final class SessionTask: Sendable {
         call = Mutex(Call(request: request, source: source))
     }
 
+    /// Creates a task that sends a request, for another module.
+    package convenience init(
+        _ service: ServiceCore, _ request: consuming Request, type: (any Sendable.Type)?,
+        over session: (any Session)?, isListed: Bool = true, hasDeadline: Bool = true
+    ) {
+        self.init(
+            service, request, type: type, over: WebServiceCore.substitution(by: session), isListed: isListed,
+            hasDeadline: hasDeadline)
+    }
+
     /// Creates a task that has no request to change, such as that of a typed request.
     ///
     /// - Parameters:
     ///   - type: The type of a typed request.
     ///   - isListed: Whether the service lists the task as in flight.
     ///   - source: Provides the result; see ``Call/Source``.
-    convenience init(
+    package convenience init(
         _ service: ServiceCore, type: (any Sendable.Type)?, isListed: Bool = true,
         source: @escaping @Sendable (SessionTask) -> Void
     ) {
@@ -94,7 +104,7 @@ public final class SessionTask: Sendable {
     var tail: BodyTail? { bodyTail.load() }
 
     /// A Boolean value that indicates whether the body of the response is streamed.
-    var isStreamed: Bool { tail != nil }
+    package var isStreamed: Bool { tail != nil }
 
     /// Streams the body of the response; see ``ResponseReceiver/Options``. Has no effect after
     /// `resume()`.
@@ -186,7 +196,7 @@ public final class SessionTask: Sendable {
     /// Runs the exchange of a task without handlers.
     ///
     /// - Returns: The result, or the error with which the delegate has rejected it.
-    func outcome() async -> Result<Response, any Error> {
+    package func outcome() async -> Result<Response, any Error> {
         await finished()
         return call.withLock { $0.outcome }
     }
@@ -223,8 +233,8 @@ public final class SessionTask: Sendable {
     /// which may wait for a body provider or an interceptor, and to retries and redirects.
     /// ``state`` is `.suspended`. A request in flight continues. The deadline still ends the
     /// exchange, and ``cancel()`` ends the suspension. For a typed request and after
-    /// ``setDuplicates(_:key:)``, the exchange may be shared with other tasks, so only the handlers
-    /// are suspended.
+    /// `setDuplicates(_:key:)`, the exchange may be shared with other tasks, so only the handlers are
+    /// suspended.
     @discardableResult
     public func suspend() -> Self {
         call.withLock { call in

@@ -1,5 +1,7 @@
 import Foundation
 public import WebServiceCore
+public import WebServiceEndpoints
+public import WebServiceStorage
 
 /// An endpoint for requests that define their own mock output (``MockableRequest``).
 ///

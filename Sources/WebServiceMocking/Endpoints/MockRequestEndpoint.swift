@@ -1,4 +1,6 @@
 public import WebServiceCore
+public import WebServiceEndpoints
+public import WebServiceStorage
 
 /// An endpoint that returns the result of a closure for all requests of one type.
 ///

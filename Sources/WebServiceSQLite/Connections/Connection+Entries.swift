@@ -1,6 +1,7 @@
 import CSQLite
 import Foundation
 import WebServiceCore
+import WebServiceStorage
 
 /// The limits of a storage; `nil` for no limit.
 struct StorageLimits: Sendable {

@@ -1,5 +1,6 @@
 import CSQLite
 import WebServiceCore
+import WebServiceStorage
 
 /// A connection to the database, with its prepared statements.
 ///

@@ -1,5 +1,6 @@
 import CSQLite
 import WebServiceCore
+import WebServiceStorage
 
 /// A connection for reading and one for writing, so that reads do not wait for writes.
 ///

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceStorage
 
 /// An entry as a row of the table, with a checksum of all columns and the key.
 struct Record: Sendable {

@@ -1,6 +1,7 @@
 import CSQLite
 import Foundation
 import WebServiceCore
+import WebServiceStorage
 
 #if canImport(Darwin)
 import Darwin

@@ -3,8 +3,10 @@ import TestSupport
 import WebServiceCaching
 import WebServiceCore
 import WebServiceDownloads
+import WebServiceEndpoints
 import WebServiceMocking
 import WebServiceResilience
+import WebServiceStorage
 
 /// One or more related exchanges whose transcript is recorded.
 struct RecordedScenario: Sendable {

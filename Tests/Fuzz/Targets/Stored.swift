@@ -1,4 +1,6 @@
 import Foundation
+import WebServiceStorage
+
 @testable import WebServiceCaching
 @testable import WebServiceCore
 

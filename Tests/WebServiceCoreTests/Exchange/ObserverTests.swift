@@ -5,6 +5,7 @@ import Testing
 import WebServiceDiagnostics
 import WebServiceDownloads
 import WebServiceMocking
+
 @testable import WebServiceCore
 
 @Suite("Observers", .permit)

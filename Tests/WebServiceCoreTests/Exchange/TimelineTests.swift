@@ -1,6 +1,8 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceEndpoints
+
 @testable import WebServiceCore
 
 @Suite("Timeline", .permit)

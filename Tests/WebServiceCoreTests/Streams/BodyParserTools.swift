@@ -1,6 +1,6 @@
 import Foundation
-
 import TestSupport
+
 @testable import WebServiceCore
 
 /// The result of parsing a body.

@@ -2,7 +2,9 @@ import Dispatch
 import Foundation
 import TestSupport
 import Testing
+import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceStorage
 
 @testable import WebServiceCore
 

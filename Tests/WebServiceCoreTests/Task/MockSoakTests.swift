@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+
 import struct Synchronization.Atomic
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+
 @testable import WebServiceDiagnostics
 
 @Suite("Redaction of text within text", .permit)

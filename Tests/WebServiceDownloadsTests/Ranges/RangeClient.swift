@@ -1,4 +1,5 @@
 import Foundation
+
 @testable import WebServiceCore
 @testable import WebServiceDownloads
 

@@ -1,5 +1,7 @@
 import Foundation
 import TestSupport
+import WebServiceEndpoints
+
 @testable import WebServiceCore
 @testable import WebServiceDownloads
 

@@ -1,5 +1,6 @@
 import Foundation
 import TestSupport
+
 @testable import WebServiceCore
 
 /// A server of one file with random versions and responses.

@@ -1,5 +1,6 @@
 import Foundation
 import TestSupport
+
 @testable import WebServiceCore
 
 /// A session whose responses have any head and any body, whether they agree or not.

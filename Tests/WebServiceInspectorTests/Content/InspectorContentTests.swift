@@ -5,6 +5,8 @@ import WebServiceCaching
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
+import WebServiceStorage
+
 @testable import WebServiceInspector
 
 @Suite("The content of the page of an inspector", .permit)

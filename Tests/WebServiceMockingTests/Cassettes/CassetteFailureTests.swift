@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceDownloads
+
 @testable import WebServiceMocking
 
 /// Responses that break off, and files that others have changed.

@@ -4,7 +4,9 @@ import Testing
 import WebServiceCaching
 import WebServiceCore
 import WebServiceDownloads
+import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceStorage
 
 @Suite(.permit) struct TestClockTests {
     private let clock: TestClock

@@ -1,7 +1,8 @@
 import Foundation
 import TestSupport
 import Testing
-import WebServiceCallbacks
+import WebServiceEndpoints
+import WebServiceStorage
 
 @testable import WebServiceCore
 @testable import WebServiceMocking

@@ -1,6 +1,6 @@
 import Foundation
-
 import WebServiceCore
+
 @testable import WebSocketCodec
 
 /// A frame that a test sends, or that an endpoint has sent. It is written without the code under

@@ -1,6 +1,7 @@
 import Observation
 import Synchronization
 import WebServiceCore
+import WebServiceEndpoints
 
 /// The state of the user's account: logged out, logging in, or logged in.
 @MainActor @Observable

@@ -1,4 +1,6 @@
 import WebServiceCore
+import WebServiceEndpoints
+import WebServiceStorage
 
 /// A brewer.
 struct Brewer: Codable, Hashable, Sendable, Identifiable {

@@ -1,6 +1,7 @@
 import Foundation
 import Observation
 import WebServiceCore
+import WebServiceEndpoints
 
 /// One brewer: the stored value first, then the server's.
 @MainActor @Observable

@@ -1,5 +1,7 @@
 import Foundation
 import WebServiceCore
+import WebServiceEndpoints
+import WebServiceStorage
 
 /// The service, the tokens and the models that all screens of the app share.
 ///

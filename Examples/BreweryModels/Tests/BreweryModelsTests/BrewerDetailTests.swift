@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceMocking
 
 @testable import BreweryModels

@@ -1,5 +1,7 @@
 import Foundation
 import WebServiceCore
+import WebServiceEndpoints
+import WebServiceStorage
 
 /// A to-do.
 struct Todo: Codable, Hashable, Sendable, Identifiable {

@@ -1,7 +1,9 @@
 import Foundation
 import WebServiceCaching
 import WebServiceCore
+import WebServiceEndpoints
 import WebServiceOffline
+import WebServiceStorage
 
 #if WEBSERVICE_CURL
 import WebServiceCurl

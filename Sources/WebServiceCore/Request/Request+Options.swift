@@ -1,0 +1,231 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+extension Request {
+    /// The options that define how a request is sent, independently of its content.
+    ///
+    /// `nil` means that a limit is not set. A limit of the service (``WebService/options``) or the
+    /// default then applies:
+    ///
+    /// | limit that is not set | requests | streams | downloads |
+    /// | --- | --- | --- | --- |
+    /// | ``timeout`` | 60 s | 60 s | 60 s |
+    /// | ``connectTimeout`` | that of the session | that of the session | that of the session |
+    /// | ``attemptTimeout`` | none | none | none |
+    /// | ``expectsContinue`` | none | none | none |
+    /// | ``deadline`` | 10 min | 10 min for the head | 10 min for each head |
+    /// | ``maximumResponseBytes`` | 100 MiB | none | none |
+    ///
+    /// The limits of a service replace these defaults, but not the absence of a limit: the
+    /// service's maximum size does not apply to its streams and downloads, and its deadline applies
+    /// only to their heads. A maximum size or a deadline that is set on the request or the task of
+    /// a stream or a download applies to all of it.
+    ///
+    /// Four of these options limit the duration of an exchange: ``connectTimeout`` limits
+    /// connecting, ``timeout`` each wait for bytes, ``attemptTimeout`` one attempt, and
+    /// ``deadline`` the whole exchange, with all attempts and the pauses between them.
+    /// ``WebService/withDeadline(_:isolation:_:)`` shortens the deadlines of all requests in a
+    /// scope.
+    public struct Options: Sendable {
+        /// The idle timeout: the longest time that the transport waits for the next bytes.
+        ///
+        /// The session measures it, and each byte restarts it, so it does not limit the duration of
+        /// a response; see ``attemptTimeout``. When the timeout expires, the task fails with
+        /// `URLError.timedOut`. Defaults to `nil`: 60 seconds, as in Foundation.
+        public var timeout: Duration?
+
+        /// The longest duration of one attempt, until the end of its response or the head of a
+        /// stream or a download.
+        ///
+        /// An attempt is the first request, a retry, a request after a credential refresh, or one
+        /// to the target of a redirect. The library's clock measures its duration with every
+        /// session, without the time that interceptors take. When the timeout expires, the attempt
+        /// is cancelled and fails with `URLError.timedOut`, which ``RetryPolicy`` retries. Defaults
+        /// to `nil`: no limit.
+        public var attemptTimeout: Duration?
+
+        /// The timeout for connecting, including name resolution and TLS.
+        ///
+        /// Defaults to `nil`: the timeout of the session applies. When the timeout expires, the
+        /// task fails with `URLError.cannotConnectToHost`; if the server does not respond, the task
+        /// fails with `URLError.timedOut`. `CurlSession` enforces this timeout. Foundation does not
+        /// report when a connection is established, so its sessions ignore it.
+        public var connectTimeout: Duration?
+
+        /// The longest wait for an interim response before the body is sent.
+        ///
+        /// Defaults to `nil`, which sends the body immediately. Otherwise, `CurlSession` sends the
+        /// request over HTTP/1.1 with the header field `Expect: 100-continue` (RFC 9110, section
+        /// 10.1.1). It sends the body after a response with status 100, or when the duration has
+        /// elapsed. A final response ends the request without its body. After a response with
+        /// status 417, the request is sent again without the field. The option has no effect on
+        /// requests without a body or with other sessions.
+        public var expectsContinue: Duration?
+
+        /// A Boolean value that indicates whether the body is compressed with gzip.
+        ///
+        /// The request has the header field `Content-Encoding: gzip` (RFC 9110, section 8.4.1.3),
+        /// which the server must support. Bytes in memory are compressed when the request is
+        /// encoded. Files and streams are compressed while they are sent, with an unknown length,
+        /// and each element of a stream can be decoded when it arrives. Without zlib, the request
+        /// fails with ``WebServiceError/Code/encoding``. The option has no effect on an empty body
+        /// or a Foundation input stream, or if the request has a header field `Content-Encoding`.
+        /// Defaults to `false`.
+        public var compressesBody = false
+
+        /// The deadline: the longest duration of the whole exchange, with all its attempts.
+        ///
+        /// The library's clock measures it from `resume()` to the last byte, including retries and
+        /// redirects, regardless of the transport. When the deadline passes, the task fails with
+        /// ``WebServiceError/Code/deadline``. For a WebSocket connection, it ends with the
+        /// handshake. Defaults to `nil`: 10 minutes, and none for the bodies of downloads and
+        /// streams.
+        public var deadline: Duration?
+
+        /// The maximum size of the response body in bytes, after decompression.
+        ///
+        /// If a body is larger, the task fails with ``WebServiceError/Code/responseTooLarge`` as
+        /// soon as the session detects it. `.max` removes the limit. Defaults to `nil`: 100 MiB,
+        /// and none for streams and downloads.
+        public var maximumResponseBytes: Int?
+
+        /// A Boolean value that indicates whether the request sends and stores cookies.
+        ///
+        /// The option has an effect only if the service has a ``WebService/cookieJar`` or the
+        /// session handles cookies. Defaults to `true`.
+        public var shouldHandleCookies = true
+
+        /// The priority of the request among those of its session, as a hint.
+        ///
+        /// Foundation's sessions pass it to the task (`URLSessionTask.priority`), and `CurlSession`
+        /// to the HTTP/2 stream as its weight (RFC 7540, section 5.3.2), which many servers ignore.
+        /// Defaults to ``Request/Priority/normal``.
+        public var priority = Request.Priority.normal
+
+        /// The policy for redirects. Defaults to ``RedirectPolicy/follow``.
+        public var redirectPolicy = RedirectPolicy.follow
+
+        /// The policy that determines when a `ResponseCache` among the interceptors may respond.
+        ///
+        /// Without such an interceptor, `returnCacheDataDontLoad` fails with
+        /// `URLError.resourceUnavailable`, and all other policies send the request.
+        public var cachePolicy: URLRequest.CachePolicy = .useProtocolCachePolicy
+
+        /// The interceptors of this request. Those of the service precede them, except that a retry
+        /// policy of the request replaces that of the service; see ``Interceptor``.
+        public var interceptors: [any Interceptor] = []
+
+        /// A mapper that converts unacceptable responses to this request into custom errors.
+        ///
+        /// It takes precedence over the mapper of the service.
+        public var errorMapper: (any ErrorMapper)?
+
+        /// The limits of the service, for requests that set none.
+        fileprivate var serviceDeadline: Duration?
+        fileprivate var serviceMaximum: Int?
+        /// The duration from `resume()` to the end of the scope of the request.
+        var scopeDeadline: Duration?
+        /// A Boolean value that indicates whether the body is a stream or a download, for which the
+        /// limits of the service do not apply.
+        var isStreamed = false
+
+        /// The values of tags, by the type of their key.
+        private var tags: [ObjectIdentifier: any Sendable] = [:]
+
+        /// Creates options with the defaults of their properties.
+        public init() {}
+
+        /// The value of a tag. Defaults to the ``RequestTagKey/defaultValue`` of its key.
+        public subscript<Key: RequestTagKey>(key: Key.Type) -> Key.Value {
+            get { tags[ObjectIdentifier(key)] as? Key.Value ?? Key.defaultValue }
+            set { tags[ObjectIdentifier(key)] = newValue }
+        }
+    }
+}
+
+extension Request.Options {
+    /// The options of a request that a service with these options creates.
+    var inherited: Request.Options {
+        var options = self
+        options.serviceDeadline = deadline ?? serviceDeadline
+        options.serviceMaximum = maximumResponseBytes ?? serviceMaximum
+        (options.deadline, options.maximumResponseBytes) = (nil, nil)
+        return options
+    }
+
+    /// A Boolean value that indicates whether no duration is zero or negative.
+    var hasPositiveDurations: Bool {
+        [timeout, attemptTimeout, connectTimeout, deadline].allSatisfy { $0.map { $0 > .zero } ?? true }
+    }
+
+    /// The idle timeout that applies.
+    var idleTimeout: Duration { timeout ?? .seconds(60) }
+
+    /// The deadline of a request, and of the head of a stream.
+    package var requestDeadline: Duration {
+        let deadline = deadline ?? serviceDeadline ?? .seconds(600)
+        return scopeDeadline.map { min($0, deadline) } ?? deadline
+    }
+
+    /// The deadline of the body of a stream, and of a download; `nil` if only the service sets one.
+    var bodyDeadline: Duration? {
+        guard let scopeDeadline else { return deadline }
+        return deadline.map { min($0, scopeDeadline) } ?? scopeDeadline
+    }
+
+    /// The maximum size of the body that applies.
+    package var bodyMaximum: Int { maximumResponseBytes ?? (isStreamed ? .max : serviceMaximum ?? 100 << 20) }
+}
+
+extension Request {
+    /// The priority of a request (``Options/priority``).
+    public enum Priority: Sendable, Hashable {
+        /// After other requests, for example for a prefetch.
+        case low
+        /// The default.
+        case normal
+        /// Before other requests.
+        case high
+
+        /// The weight of an HTTP/2 stream, from 1 to 256 (RFC 7540, section 5.3.2).
+        package var streamWeight: Int {
+            switch self {
+            case .low: 1
+            case .normal: 16
+            case .high: 256
+            }
+        }
+    }
+}
+
+/// The key of a tag, a value that accompanies a request and is not sent.
+///
+/// ```swift
+/// enum Feature: RequestTagKey {
+///     static let defaultValue = "unknown"
+/// }
+/// request.options[Feature.self] = "search"
+/// ```
+/// A tag can be read from the ``Request`` in interceptors, from the task and
+/// ``WebServiceError/request``, and from ``ObservedExchange``. Redirects and retries preserve it.
+public protocol RequestTagKey {
+    /// The type of the value.
+    associatedtype Value: Sendable
+
+    /// The value for requests without this tag.
+    static var defaultValue: Value { get }
+}
+
+extension TimeInterval {
+    /// The timeout, limited to values that every transport supports.
+    ///
+    /// The range is from a millisecond to 1e9 seconds (30 years). NaN becomes the default of
+    /// ``Request/Options/timeout``. The session enforces this idle timeout.
+    /// ``SessionTask/ring()`` in `SessionTask+Exchange.swift` enforces the deadline.
+    var clampedTimeout: TimeInterval {
+        isNaN ? Request.Options().idleTimeout.inSeconds : Swift.min(Swift.max(self, 0.001), 1e9)
+    }
+}

@@ -1,0 +1,150 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+/// A snapshot of an exchange in flight, which retains no body.
+///
+/// ``WebService/exchanges`` returns the snapshots of a service, and
+/// ``WebService/cancelAll(where:)`` passes them to its closure.
+public struct InFlightExchange: Sendable, Identifiable {
+    /// The kind of an exchange.
+    public struct Kind: Sendable, Hashable, CustomStringConvertible {
+        /// The name of the kind.
+        public let description: String
+
+        /// A request whose response is received as a whole.
+        public static let request = Kind(description: "request")
+        /// A request whose body is a file, a stream or a multipart form.
+        public static let upload = Kind(description: "upload")
+        /// A streamed response, until the end of its body.
+        public static let stream = Kind(description: "stream")
+        /// An event stream that waits for its next connection.
+        public static let reconnection = Kind(description: "reconnection")
+        /// A download to a file.
+        public static let download = Kind(description: "download")
+        /// A typed request, or the read of its stored value.
+        public static let typedRequest = Kind(description: "typed request")
+    }
+
+    /// The identifier, unique among the exchanges in flight.
+    public let id: ObjectIdentifier
+    /// The kind.
+    public let kind: Kind
+    /// The request without its body; `nil` for a typed request that has not created it yet.
+    public let request: Request?
+    /// The type of a typed request; `nil` for any other exchange.
+    public let type: (any Sendable.Type)?
+    /// The state of the task; `.running` for a stream after its head.
+    public let state: DataTaskState
+    /// The last known progress.
+    ///
+    /// `nil` before a request is sent and, unless the task has a progress handler, between attempts
+    /// and for a request whose exchange may be shared.
+    public let progress: TransferProgress?
+
+    init(
+        _ work: any InFlightWork, _ kind: Kind, _ request: Request?, type: (any Sendable.Type)? = nil,
+        state: DataTaskState = .running, progress: TransferProgress? = nil
+    ) {
+        id = work.workID
+        self.kind = kind
+        self.request = request?.withoutBody
+        self.type = type
+        self.state = state
+        self.progress = progress
+    }
+
+    /// The value of a tag of the request.
+    ///
+    /// Defaults to the ``RequestTagKey/defaultValue`` of its key.
+    public subscript<Key: RequestTagKey>(key: Key.Type) -> Key.Value {
+        request?.options[key] ?? Key.defaultValue
+    }
+}
+
+/// Work that can be cancelled, from any thread and more than once.
+package protocol Cancellable: Sendable {
+    func cancel()
+}
+
+extension Task: Cancellable {}
+
+/// Work of a service that ``WebService/cancelAll()`` ends.
+protocol InFlightWork: AnyObject, Cancellable {
+    /// The identifier of the exchange.
+    var workID: ObjectIdentifier { get }
+    /// The snapshot; `nil` while the list contains other work that represents the exchange.
+    var snapshot: InFlightExchange? { get }
+}
+
+/// A service's work in flight, in the order in which it began.
+struct InFlight: Sendable {
+    private enum Entry: Sendable {
+        case retained(any InFlightWork)
+        /// A stream or event stream, which ends when its reader releases it.
+        case unretained(WeakWork)
+    }
+
+    private struct WeakWork: Sendable {
+        weak var work: (any InFlightWork)?
+    }
+
+    private var entries: [ObjectIdentifier: (order: UInt64, entry: Entry)] = [:]
+    private var last: UInt64 = 0
+    private var isInvalidated = false
+    var observers = ChangeObservers<Void>()
+
+    /// The observers to notify of a change, and the work to release, both outside the lock.
+    struct Change {
+        fileprivate var observers: [ChangeObservers<Void>.Observer] = []
+        fileprivate var released: (any InFlightWork)?
+
+        func notify() {
+            for observer in observers { observer.yield() }
+        }
+    }
+
+    /// The work, oldest first.
+    var ordered: [any InFlightWork] {
+        entries.values.sorted { $0.order < $1.order }.compactMap { _, entry in
+            switch entry {
+            case .retained(let work): work
+            case .unretained(let reference): reference.work
+            }
+        }
+    }
+
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
+    mutating func begin(_ work: any InFlightWork, isRetained: Bool = true) throws(WebServiceError) -> Change {
+        try checkValid()
+        last += 1
+        let entry = isRetained ? Entry.retained(work) : .unretained(WeakWork(work: work))
+        entries[work.workID] = (last, entry)
+        return change
+    }
+
+    /// Lists a stream in place of its task, unless the stream has ended.
+    mutating func replace(_ task: any InFlightWork, with stream: any InFlightWork) {
+        if entries[task.workID] != nil { entries[task.workID]?.entry = .unretained(WeakWork(work: stream)) }
+    }
+
+    mutating func end(_ id: ObjectIdentifier) -> Change {
+        guard let entry = entries.removeValue(forKey: id)?.entry else { return Change() }
+        guard case .retained(let work) = entry else { return change }
+        return Change(observers: change.observers, released: work)
+    }
+
+    mutating func invalidate() { isInvalidated = true }
+
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
+    func checkValid() throws(WebServiceError) {
+        guard isInvalidated else { return }
+        throw WebServiceError(
+            .serviceInvalidated, "the service was invalidated and sends no requests; create another WebService")
+    }
+
+    /// The notification of a change.
+    var change: Change { Change(observers: observers.all) }
+}
