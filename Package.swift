@@ -68,7 +68,9 @@ module(
         "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceEndpoints",
         "WebServiceMocking", "WebServicePagination", "WebServiceResilience", "WebServiceStorage",
     ])
-module("WebServiceCaching", imports: ["WebServiceFields", "WebServiceStorage"], tests: ["WebServiceDiagnostics", "WebServiceMocking"])
+module(
+    "WebServiceCaching", imports: ["WebServiceFields", "WebServiceStorage"],
+    tests: ["WebServiceDiagnostics", "WebServiceMocking"])
 module("WebServiceStorage", tests: ["WebServiceMocking"])
 module("WebServiceEndpoints", imports: ["WebServiceStorage"], tests: ["WebServiceCaching", "WebServiceMocking"])
 module(
@@ -86,7 +88,9 @@ module(
     ].map { .embedInCode("Page/\($0)") })
 module(
     "WebServiceMocking",
-    imports: ["WebServiceDiagnostics", "WebServiceDownloads", "WebServiceEndpoints", "WebServiceStorage", "WebSocketCodec"],
+    imports: [
+        "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceEndpoints", "WebServiceStorage", "WebSocketCodec",
+    ],
     tests: ["WebServiceCaching"])
 module(
     "WebServiceOffline", imports: ["WebServiceEndpoints", "WebServiceStorage"],
@@ -120,14 +124,17 @@ if !withoutSQLite {
     targets.append(
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]))
-    module("WebServiceSQLite", imports: ["WebServiceOffline", "WebServiceStorage", "CSQLite"], tests: ["WebServiceMocking"])
+    module(
+        "WebServiceSQLite", imports: ["WebServiceOffline", "WebServiceStorage", "CSQLite"], tests: ["WebServiceMocking"]
+    )
 }
 
 // MARK: - Tests of several modules, and programs
 
 targets.append(
     .target(
-        name: "TestSupport", dependencies: ["WebServiceCore", "WebServiceEndpoints", "WebServiceMocking", "WebServiceStorage"],
+        name: "TestSupport",
+        dependencies: ["WebServiceCore", "WebServiceEndpoints", "WebServiceMocking", "WebServiceStorage"],
         path: "Tests/TestSupport",
         exclude: ["Disk/disk-log.c"], swiftSettings: settings))
 test("GuideTests", imports: products.map(\.name), excluding: ["Cassettes"])
@@ -157,7 +164,9 @@ program(
     imports: ["WebServiceCaching", "WebServiceInspector", "WebServiceMocking", "WebServiceSockets"])
 if !withoutCurl {
     program("socket-probe", path: "Tests/SocketProbe", imports: ["WebServiceCurl", "WebServiceSockets"])
-    program("call-probe", path: "Tests/CallProbe", imports: ["WebServiceCurl", "WebServiceEndpoints"], excluding: ["Budgets.md"])
+    program(
+        "call-probe", path: "Tests/CallProbe", imports: ["WebServiceCurl", "WebServiceEndpoints"],
+        excluding: ["Budgets.md"])
 }
 // It uses internal symbols: release builds need `-Xswiftc -enable-testing` (`./scripts/soak`).
 if Context.environment["WEBSERVICE_FUZZ"] == "1" {
