@@ -2,14 +2,6 @@ import CSQLite
 import Foundation
 import WebServiceCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The identity of a file, independent of its path.
 struct FileIdentity: Equatable {
     let device: dev_t
