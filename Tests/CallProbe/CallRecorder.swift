@@ -1,14 +1,6 @@
 import Foundation
 import WebServiceCurl
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// Records the numbers that the preloaded library counts, before each request.
 ///
 /// @unchecked: requests are sent one after another, so no two threads use the recorder at the same

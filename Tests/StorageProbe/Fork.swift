@@ -2,8 +2,6 @@ import Foundation
 import WebServiceCore
 
 #if os(Linux) && canImport(Glibc)
-import Glibc
-
 /// Runs the jobs of one task on the thread that waits for it.
 ///
 /// After a fork, the threads of Swift's pool do not exist in the child process.
