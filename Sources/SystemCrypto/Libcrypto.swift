@@ -1,9 +1,5 @@
 #if !canImport(CryptoKit)
-#if canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
+import Foundation
 
 /// The functions of OpenSSL's libcrypto that this package uses.
 ///

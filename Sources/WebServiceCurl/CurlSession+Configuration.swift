@@ -1,15 +1,7 @@
 // The header of libcurl also declares the constants of sockets.
 import CCurl
-
+import Foundation
 import WebServiceCore
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 extension CurlSession {
     /// The configuration of a ``CurlSession``. Values out of range are clamped.

@@ -1,14 +1,6 @@
 import Foundation
 import WebServiceCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 extension SystemFailure {
     /// Returns the failure of a call for lack of space.
     static func noSpace(_ call: String) -> SystemFailure { SystemFailure(call: call, number: ENOSPC) }

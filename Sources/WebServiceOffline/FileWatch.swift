@@ -2,12 +2,6 @@ import Dispatch
 import Foundation
 import WebServiceCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Glibc)
-import Glibc
-#endif
-
 /// Notifies of changes to the attributes of a file, and of processes that have closed it. The file
 /// system reports them, so waiting takes no processor time.
 final class FileWatch: Sendable {

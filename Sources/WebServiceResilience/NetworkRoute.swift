@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The routing table of the system.
 enum NetworkRoute {
     /// Returns whether the system has a route to a host: a name, or an address without brackets.

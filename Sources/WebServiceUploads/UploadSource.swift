@@ -1,14 +1,6 @@
 import Foundation
 import WebServiceCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The file that is uploaded, open for reading.
 final class UploadSource: Sendable {
     /// The number of bytes at the start of the file whose hash identifies the file.

@@ -1,14 +1,6 @@
 import Foundation
 import WebServiceCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The file that stores the state of an upload, locked while the upload is in progress.
 ///
 /// A new version is locked before it replaces the previous one, so the name always refers to a

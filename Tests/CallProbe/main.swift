@@ -3,14 +3,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceEndpoints
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 // Sends requests one after another, for scripts/lib/call-budgets, which starts each of them:
 //
 //     call-probe get|handler|perform|canary <URL> <warm-up> <number of requests>

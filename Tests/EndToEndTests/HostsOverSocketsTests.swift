@@ -8,12 +8,6 @@ import WebServiceMocking
 import WebServiceCurl
 #endif
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// The host that a URL identifies, verified by the connections that two servers receive.
 @Suite("Hosts of URLs and redirects, over sockets", .permit)
 struct HostsOverSocketsTests {

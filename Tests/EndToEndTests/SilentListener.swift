@@ -2,12 +2,6 @@ import Dispatch
 import Foundation
 import TestSupport
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// A socket that accepts connections, reads a request and never responds. It reports when the peer
 /// closes the connection.
 final class SilentListener: Sendable {

@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// A file in shared memory that contains the current input, even after the process has trapped.
 struct InputFile {
     private static let headerLength = 16

@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The child process: runs the inputs of one target until the first finding.
 struct Runner {
     /// The exit status for a finding.

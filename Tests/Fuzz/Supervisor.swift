@@ -1,14 +1,6 @@
 import Foundation
 import WebServiceMocking
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The parent process: runs each target in a child process and reports inputs that fail.
 struct Supervisor: Sendable {
     let folder: URL

@@ -8,14 +8,6 @@ import WebServiceCurl
 import FoundationNetworking
 #endif
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// Probes of `CurlSession` in a process with slow name resolution or without free descriptors.
 ///
 /// Each line of output is the name of a measurement, a space and a number.

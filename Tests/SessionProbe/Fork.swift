@@ -7,12 +7,6 @@ import WebServiceStorage
 import WebServiceCurl
 #endif
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// Forks while a server, a session and a storage are in use:
 ///
 ///     session-probe fork foundationSession|curlSession exec|exit

@@ -3,12 +3,6 @@ import Foundation
 import WebServiceCore
 import WebServiceCurl
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Musl)
-import Musl
-#endif
-
 /// Measurements of the memory of a process that transfers bodies.
 ///
 /// Each line of output is the name of a measurement, a space and a number.

@@ -1,11 +1,5 @@
 import Foundation
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// A server on a loopback address, for bytes that `MockServer` never sends.
 ///
 /// A closure serves each connection.

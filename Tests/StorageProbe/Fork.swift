@@ -3,8 +3,6 @@ import WebServiceCore
 import WebServiceStorage
 
 #if os(Linux) && canImport(Glibc)
-import Glibc
-
 /// Runs the jobs of one task on the thread that waits for it.
 ///
 /// After a fork, the threads of Swift's pool do not exist in the child process.

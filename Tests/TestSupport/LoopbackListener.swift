@@ -1,11 +1,5 @@
 import Foundation
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// A socket that listens on 127.0.0.1 until the object is deallocated.
 package final class LoopbackListener: Sendable {
     package let port: Int

@@ -41,7 +41,7 @@ package struct Permit: SuiteTrait, TestTrait, TestScoping {
     /// Calls a closure at the end of the test, in reverse order.
     package static func atEnd(_ cleanup: @escaping @Sendable () -> Void) { cleanups?.add(cleanup) }
 
-    /// The file that receives the milliseconds and the name of each test; for `scripts/soak-tests`.
+    /// The file that receives the milliseconds and the name of each test; for `scripts/soak`.
     private static let times = ProcessInfo.processInfo.environment["WEBSERVICE_TEST_TIMES"]
         .flatMap { FileHandle(forWritingAtPath: $0) }
 

@@ -1,9 +1,5 @@
 package import Foundation
 
-#if os(Linux)
-import Glibc
-#endif
-
 /// A file system in memory, which only a privileged user can create. It is unmounted with the
 /// object.
 package final class SmallDisk {

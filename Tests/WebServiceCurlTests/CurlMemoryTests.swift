@@ -5,12 +5,6 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 extension CurlLoadTests {
     /// Receives one small body, runs `receive`, and returns the growth of the peak resident memory.
     private func growth(_ source: Source, _ receive: (WebService) async throws -> Void) async throws -> Int {

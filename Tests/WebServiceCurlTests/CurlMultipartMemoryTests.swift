@@ -5,12 +5,6 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 extension CurlLoadTests {
     @Test(
         "Sending a file of 64 MiB takes less than 16 MiB of memory",

@@ -6,12 +6,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 @Suite("Curl session: multipart bodies", .permit)
 struct CurlMultipartTests {
     static let content = Data((0..<300_000).map { UInt8($0 % 251) })

@@ -7,12 +7,6 @@ import WebServiceMocking
 
 @testable import WebServiceCurl
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// Rules for certificates, for the end of a connection and for the trust store.
 @Suite(
     "Curl session: rules of TLS", .serialized, .permit,

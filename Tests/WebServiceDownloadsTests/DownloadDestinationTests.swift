@@ -5,10 +5,6 @@ import Testing
 @testable import WebServiceCore
 @testable import WebServiceDownloads
 
-#if canImport(Glibc)
-import Glibc
-#endif
-
 @Suite("Folders of destinations", .permit)
 struct DownloadDestinationTests {
     @Test("Concurrent downloads may create the same folders")

@@ -1,6 +1,5 @@
 #if WEBSERVICE_CURL && canImport(Glibc)
 import Foundation
-import Glibc
 import TestSupport
 import Testing
 import WebServiceCore

@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceOffline
 
-#if os(Linux)
-import Glibc
-#endif
-
 @Suite("The folder of an account", .permit)
 struct AccountFolderTests {
     private let parent = TemporaryFolder.forTest().url

@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceOffline
 
-#if os(Linux)
-import Glibc
-#endif
-
 @Suite("The files of an outbox", .permit)
 struct OutboxFileTests {
     private let fixture = OfflineFixture()

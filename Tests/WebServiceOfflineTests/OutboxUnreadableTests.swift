@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceMocking
 
 @testable import WebServiceOffline
-
-#if os(Linux)
-import Glibc
-#endif
 #if WEBSERVICE_SQLITE
 @testable import WebServiceSQLite
 #endif

@@ -6,14 +6,6 @@ import WebServiceMocking
 @testable import WebServiceCore
 @testable import WebServiceStorage
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 @Suite("Folder of FileStorage", .permit)
 struct FileStorageFolderTests {
     private let key = StorageKey(identifier: "a")

@@ -5,14 +5,6 @@ import Testing
 @testable import WebServiceCore
 @testable import WebServiceStorage
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 @Suite("FileStorage with limits", .permit)
 struct FileStorageLimitTests {
     @Test("The newest entries remain after storing ten times the maximum number")

@@ -9,13 +9,10 @@ import subprocess
 import tempfile
 import time
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")
-
 
 def find():
     """Returns the path of an installed browser, or None."""
-    named = os.environ.get("WEBSERVICE_CHROMIUM")
-    return named or next((path for path in map(shutil.which, NAMES) if path), None)
+    return os.environ.get("WEBSERVICE_CHROMIUM") or shutil.which("chromium")
 
 
 class Browser:

@@ -17,8 +17,7 @@ extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
 extern void *__libc_memalign(size_t, size_t);
 
-enum { sizes = 4096 };
-static _Atomic unsigned long allocations, bytes, locks, swift_calls, allocations_of_size[sizes + 1];
+static _Atomic unsigned long allocations, bytes, locks, swift_calls;
 
 // The numbers of allocations, of requested bytes and of locks since the start of the process.
 void counted_calls(unsigned long counts[3]) {
@@ -27,15 +26,9 @@ void counted_calls(unsigned long counts[3]) {
     counts[2] = locks + swift_calls / 2;
 }
 
-// The numbers of the allocations of each size from 0 to 4095 bytes, and of all larger ones.
-void counted_sizes(unsigned long counts[sizes + 1]) {
-    for (size_t size = 0; size <= sizes; size++) counts[size] = allocations_of_size[size];
-}
-
 static size_t count(size_t size) {
-    atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&bytes, size, memory_order_relaxed);
-    atomic_fetch_add_explicit(&allocations_of_size[size < sizes ? size : sizes], 1, memory_order_relaxed);
+    allocations++;
+    bytes += size;
     return size;
 }
 
@@ -59,7 +52,7 @@ int posix_memalign(void **memory, size_t alignment, size_t size) {
     int name(type *lock) {                                                           \
         static int (*next)(type *);                                                  \
         if (!next) next = (int (*)(type *))dlsym(RTLD_NEXT, #name);                  \
-        atomic_fetch_add_explicit(&locks, 1, memory_order_relaxed);                  \
+        locks++;                                                                     \
         return next(lock);                                                           \
     }
 COUNTED_LOCK(pthread_mutex_lock, pthread_mutex_t)
@@ -76,7 +69,7 @@ static void count_swift_call(int signal, siginfo_t *info, void *context) {
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     registers[REG_RSP] -= sizeof(greg_t);
     *(greg_t *)registers[REG_RSP] = registers[REG_RBP];
-    atomic_fetch_add_explicit(&swift_calls, 1, memory_order_relaxed);
+    swift_calls++;
 }
 
 // Returns the address of the program, which is the first object.

@@ -4,14 +4,6 @@
 import Foundation
 import WebServiceMocking
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 struct Failure: Error {}
 
 /// A connection that sends the same request again and again.

@@ -7,10 +7,6 @@ import WebServiceCurl
 import WebServiceDownloads
 import WebServiceMocking
 
-#if canImport(Glibc)
-import Glibc
-#endif
-
 /// The transfers and checks that run in a process of their own.
 enum Child {
     static func run(_ name: String, _ arguments: [String]) async throws {

@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(Glibc)
-import Glibc
-#endif
-
 /// The measurements of one process.
 struct Sample {
     let seconds: Double

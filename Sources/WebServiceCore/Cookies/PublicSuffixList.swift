@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The domains below which unrelated parties register names, such as `co.uk` (publicsuffix.org).
 ///
 /// The system's libpsl provides the list and is loaded when the list is first used. Neither the

@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// An http or https URL, validated, normalized and split into the parts needed for joining.
 ///
 /// Concatenation never extends the host, because ``origin`` is always followed by `/` or `?`.

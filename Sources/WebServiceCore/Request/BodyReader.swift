@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// An object that reads a ``BodySource`` from beginning to end, and again if the body must be
 /// resent. At most one file is open at a time; it is closed at the latest when the reader is
 /// deallocated.

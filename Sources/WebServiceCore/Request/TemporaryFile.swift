@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// A body in an ``UnlinkedFile``, which exists until its bytes are released.
 enum TemporaryFile {
     /// Writes a body to a new file in the folder for temporary files, in pieces, and maps it into

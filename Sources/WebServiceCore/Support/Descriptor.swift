@@ -1,13 +1,5 @@
 package import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// A file descriptor, closed when its lifetime ends.
 package struct Descriptor: ~Copyable, Sendable {
     package let number: Int32

@@ -1,10 +1,4 @@
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
+import Foundation
 
 /// The status of a file, and the date of its last change of any kind.
 package struct FileChange: Sendable, Equatable {

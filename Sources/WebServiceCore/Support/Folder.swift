@@ -1,13 +1,5 @@
 package import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The status of a file. Two values are equal if they describe the same file and the file was not
 /// written in the meantime. Moving a file does not change its status.
 package struct FileStatus: Sendable, Equatable {

@@ -1,7 +1,7 @@
 import Synchronization
 
 #if WEBSERVICE_THREAD_SANITIZER && canImport(Glibc)
-import Glibc
+import Foundation
 
 /// The lock of all modules in builds for the thread sanitizer.
 ///

@@ -1,14 +1,6 @@
 import Dispatch
 import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// A thread that its owner joins or detaches. Call exactly one of ``join()`` and ``detach()``,
 /// once.
 package struct JoinableThread: @unchecked Sendable {  // it contains only an identifier that any thread may use

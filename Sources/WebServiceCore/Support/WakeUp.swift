@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// A pair of descriptors that wakes a thread waiting in `poll`.
 package final class WakeUp: Sendable {
     /// The descriptor that is readable after a signal, until ``clear()``.

@@ -1,13 +1,5 @@
 import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The functions of the system's zlib, loaded when they are first used.
 package struct Zlib: Sendable {
     /// The structure `z_stream` of zlib.

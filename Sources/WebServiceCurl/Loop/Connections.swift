@@ -2,14 +2,6 @@
 import CCurl
 import Foundation
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The connections of a loop.
 ///
 /// libcurl does not report the socket of the connection that it has chosen for a request, but only

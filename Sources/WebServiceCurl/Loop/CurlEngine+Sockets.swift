@@ -2,14 +2,6 @@ import CCurl
 import Foundation
 import WebServiceCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The sockets of libcurl and their events.
 extension CurlEngine {
     func act(_ socket: Int32, _ events: Poller.Events) {

@@ -2,14 +2,6 @@ import CCurl
 import Foundation
 import WebServiceCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The part of a loop that uses libcurl's multi interface, driven by socket events.
 ///
 /// Used only by the thread that has the turn (``CurlTurn``), once the loop's thread has started.

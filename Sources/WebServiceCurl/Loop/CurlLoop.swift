@@ -1,17 +1,8 @@
 // The header of libcurl also declares the constants of sockets.
 import CCurl
-
 import Foundation
 import Synchronization
 import WebServiceCore
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// One event loop of a ``CurlSession``, as used by other threads.
 ///

@@ -1,15 +1,8 @@
 // The header of libcurl also declares the constants of sockets.
 import CCurl
+import Foundation
 import Synchronization
 import WebServiceCore
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// Limits the duration of a call in which libcurl receives over HTTP/2.
 ///

@@ -2,14 +2,6 @@ import Foundation
 import Synchronization
 import WebServiceCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The loops whose threads run in this process.
 ///
 /// In `exit()`, the TLS library frees its state. A thread that uses TLS at that time would crash,

@@ -1,13 +1,6 @@
 import CCurl
+import Foundation
 import WebServiceCore
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
 
 /// The events that a loop waits for: a wake-up signal, and the sockets registered by libcurl or by
 /// channels.

@@ -1,13 +1,6 @@
 // The header of libcurl also declares the constants of sockets.
 import CCurl
-
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
+import Foundation
 
 /// The framing of a response body, as specified by the header fields (RFC 9112, section 6.3).
 ///

@@ -6,14 +6,6 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// A response that the system has received but libcurl has not read. Confined to the thread of its
 /// loop.
 ///

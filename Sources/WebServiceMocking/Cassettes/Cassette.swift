@@ -1,14 +1,6 @@
 import Foundation
 public import WebServiceCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The content of a cassette file: exchanges in the order in which their requests were sent.
 struct Cassette: Codable, Sendable {
     struct Exchange: Codable, Sendable {

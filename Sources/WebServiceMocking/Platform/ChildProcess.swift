@@ -2,14 +2,6 @@
 package import Foundation
 import WebServiceCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// A process that this process starts and waits for.
 ///
 /// If this process ends first, for any reason, a ``Guardian`` terminates the child.

@@ -1,14 +1,6 @@
 import Foundation
 import WebServiceCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The descriptor of a stream socket on 127.0.0.1.
 ///
 /// The value does not own the descriptor. Its owner calls ``release()`` once, after the last use.

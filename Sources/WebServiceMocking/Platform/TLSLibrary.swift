@@ -1,14 +1,6 @@
 import Foundation
 import WebServiceCore
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The functions of the system's OpenSSL, loaded when they are first used.
 struct TLSLibrary: Sendable {
     typealias Object = UnsafeMutableRawPointer

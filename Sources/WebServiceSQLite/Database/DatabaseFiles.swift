@@ -3,14 +3,6 @@ import Foundation
 import WebServiceCore
 import WebServiceStorage
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Musl)
-import Musl
-#else
-import Glibc
-#endif
-
 /// The identity of a file, independent of its path.
 struct FileIdentity: Equatable {
     let device: dev_t

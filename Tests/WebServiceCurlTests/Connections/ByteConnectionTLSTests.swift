@@ -5,12 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// Over real TLS. `./scripts/test` installs nginx and openssl if they are missing.
 @Suite(
     "Byte connections: TLS", .serialized, .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"),

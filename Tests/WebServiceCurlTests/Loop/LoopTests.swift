@@ -6,12 +6,6 @@ import WebServiceCore
 
 @testable import WebServiceCurl
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 @Suite("Curl session: components of the loop", .permit)
 struct LoopTests {
     @Test("The cost of admission per host does not depend on the number of busy hosts")

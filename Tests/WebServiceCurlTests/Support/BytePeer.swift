@@ -4,12 +4,6 @@ import Foundation
 import TestSupport
 import WebServiceCore
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// A server on loopback whose connections a closure serves, each on a thread of its own.
 ///
 /// The closure returns at the end of a connection, which is then closed.

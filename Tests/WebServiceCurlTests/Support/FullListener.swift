@@ -3,12 +3,6 @@ import CCurl
 import Foundation
 import TestSupport
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// A socket that listens and never accepts. Without a backlog, its queue is full and every new
 /// client waits.
 final class FullListener {

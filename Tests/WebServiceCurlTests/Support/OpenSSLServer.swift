@@ -3,12 +3,6 @@ import TestSupport
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// `openssl s_server` on loopback, whose connection is its standard input and output.
 ///
 /// The input is sent, except a command at its beginning: `k` or `K` updates the keys of TLS 1.3, and

@@ -4,12 +4,6 @@ import Foundation
 import TestSupport
 import WebServiceCore
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// Forwards the bytes of connections to a port and back until ``silence()`` is called. The
 /// connections then stay open.
 final class Relay: Sendable {

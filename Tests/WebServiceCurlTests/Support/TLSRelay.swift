@@ -2,12 +2,6 @@ import CCurl
 import Foundation
 import TestSupport
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// A relay in front of a TLS server that forwards records (RFC 8446, section 5.1) and can drop the
 /// server's alerts, as an attacker on the path can.
 final class TLSRelay: Sendable {

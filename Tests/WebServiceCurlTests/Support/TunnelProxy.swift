@@ -4,12 +4,6 @@ import Foundation
 import TestSupport
 import WebServiceCore
 
-#if canImport(Glibc)
-import Glibc
-#elseif canImport(Darwin)
-import Darwin
-#endif
-
 /// A proxy for CONNECT that connects to loopback, whatever the host is.
 final class TunnelProxy: Sendable {
     typealias Responder = @Sendable (_ head: String) -> String?

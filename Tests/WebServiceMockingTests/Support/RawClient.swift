@@ -3,12 +3,6 @@ import WebServiceCore
 
 @testable import WebServiceMocking
 
-#if canImport(Darwin)
-import Darwin
-#else
-import Glibc
-#endif
-
 /// A client that sends exactly the bytes it is given. Reading stops after 20 seconds, so that a
 /// test fails instead of hanging.
 final class RawClient {

@@ -1,6 +1,5 @@
 #if os(Linux)
 import Foundation
-import Glibc
 
 /// Faults of a mounted file system.
 enum FullDisk {

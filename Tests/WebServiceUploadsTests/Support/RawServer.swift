@@ -1,12 +1,6 @@
 import Foundation
 import TestSupport
 
-#if canImport(Darwin)
-import Darwin
-#elseif canImport(Glibc)
-import Glibc
-#endif
-
 /// A server that receives bodies while they arrive.
 final class RawServer: Sendable {
     /// A connection with a request whose body has not been read.
