@@ -63,11 +63,11 @@ extension WebService {
                     return outcome.take(delivery, task, isJoined: delivery.id != id)
                 }
                 let id = EventQueue.makeID()
-                core.registry.beginRead(id, task)
+                typed.registry.beginRead(id, task)
                 let work = Task(executorPreference: core.clock.executor) {
                     await core.readInstead(
                         of: delivery, request, maximumAge: maximumAge, typed, task: task, outcome: outcome)
-                    core.registry.endRead(id)
+                    typed.registry.endRead(id)
                 }
                 task.attach(work)
                 return false

@@ -12,6 +12,8 @@ struct TypedConfiguration: Sendable {
     /// The order of changes to the storages. Clones of a service share it, because they share the
     /// storages.
     let order = StorageOrder()
+    /// The requests in progress.
+    var registry = RequestRegistry()
 
     /// Returns the storage and key for a request, or `nil` if its response is not stored.
     func place(of request: any ServiceRequest) -> StoragePlace? {
@@ -29,9 +31,8 @@ struct TypedConfiguration: Sendable {
     }
 }
 
-/// The typed requests of a service: their configuration, and those in progress.
+/// The typed requests of a service.
 final class TypedRequests: ServicePart {
-    let registry = RequestRegistry()
     private let current: Mutex<TypedConfiguration>
 
     convenience init() { self.init(TypedConfiguration()) }
@@ -51,22 +52,22 @@ final class TypedRequests: ServicePart {
     }
 
     func copy(forOtherAccount: Bool) -> any ServicePart {
-        let own = configuration
-        guard forOtherAccount else { return TypedRequests(own) }
-        return TypedRequests(
-            TypedConfiguration(
-                endpoints: own.endpoints, storageErrorObserver: own.storageErrorObserver, activity: own.activity))
+        var copy = configuration
+        if forOtherAccount {
+            copy = TypedConfiguration(
+                endpoints: copy.endpoints, storageErrorObserver: copy.storageErrorObserver, activity: copy.activity)
+        }
+        copy.registry = RequestRegistry()
+        return TypedRequests(copy)
     }
 
-    func reset() { configure { $0 = TypedConfiguration() } }
+    func reset() { configure { $0 = TypedConfiguration(registry: $0.registry) } }
 
-    func close() { registry.close() }
+    func close() { configuration.registry.close() }
 }
 
 extension ServiceCore {
     var typed: TypedRequests { part() }
-
-    var registry: RequestRegistry { typed.registry }
 }
 
 extension WebService {

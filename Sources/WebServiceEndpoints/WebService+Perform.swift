@@ -112,14 +112,14 @@ extension ServiceCore {
                 }
             }
         }
-        switch registry.enter(flight, duplicates, RequestRegistry.Waiter(task: task, deliver: deliver)) {
+        switch typed.registry.enter(flight, duplicates, RequestRegistry.Waiter(task: task, deliver: deliver)) {
         case .starts(let last):
-            task.attach(RequestRegistry.Ticket(registry: registry, flight: flight.id, waiter: flight.id))
+            task.attach(RequestRegistry.Ticket(registry: typed.registry, flight: flight.id, waiter: flight.id))
             if let last { task.record(.queued, related: last) }
-            registry.start(flight)
+            typed.registry.start(flight)
         case .waits(let id):
             task.record(.joined, related: id)
-            task.attach(RequestRegistry.Ticket(registry: registry, flight: id, waiter: flight.id))
+            task.attach(RequestRegistry.Ticket(registry: typed.registry, flight: id, waiter: flight.id))
         case .duplicate:
             let name = shared?.summary ?? "\(type(of: request))"
             let message =
@@ -156,7 +156,7 @@ extension ServiceCore {
         // The change is ordered before any waiter receives the result, so a subsequent read sees
         // the stored value.
         var refusal: WebServiceError?
-        let ended = registry.end(
+        let ended = typed.registry.end(
             context.id, isSuccess: (try? result.get()) != nil  // the error is delivered below
         ) { [rawData] flight in
             guard let storable, let isWanted, case .success(let output) = result else { return }

@@ -9,70 +9,70 @@ public import WebServiceCore
 extension WebService {
     /// Returns whether any request is in flight.
     public func containsRequests() -> Bool {
-        core.registry.contains { _ in true }
+        typed.registry.contains { _ in true }
     }
 
     /// Returns whether a request that is equal to the given one is in flight.
     public func containsRequest<Request: ServiceRequest & Hashable>(_ request: Request) -> Bool {
         let request = RequestKey(request)
-        return core.registry.contains { $0.request == request }
+        return typed.registry.contains { $0.request == request }
     }
 
     /// Returns whether a request of the given type is in flight.
     public func containsRequest(type: any ServiceRequest.Type) -> Bool {
-        core.registry.contains { $0.type == type }
+        typed.registry.contains { $0.type == type }
     }
 
     /// Returns whether a request with the given key is in flight.
     public func containsRequest(key: any Hashable & Sendable) -> Bool {
         let key = RequestKey(key)
-        return core.registry.contains { $0.key == key }
+        return typed.registry.contains { $0.key == key }
     }
 
     /// Returns whether a request with a key of the given type is in flight.
     public func containsRequest<Key: Hashable & Sendable>(keyType: Key.Type) -> Bool {
-        core.registry.contains { $0.key?.type == ObjectIdentifier(keyType) }
+        typed.registry.contains { $0.key?.type == ObjectIdentifier(keyType) }
     }
 
     /// Cancels all typed requests of the service.
     ///
     /// ``cancelAll()`` also cancels other tasks, streams and downloads.
     public func cancelRequests() {
-        core.registry.cancel { _ in true }
+        typed.registry.cancel { _ in true }
     }
 
     /// Cancels the requests that are equal to the given one.
     public func cancelRequests<Request: ServiceRequest & Hashable>(_ request: Request) {
         let request = RequestKey(request)
-        core.registry.cancel { $0.request == request }
+        typed.registry.cancel { $0.request == request }
     }
 
     /// Cancels the requests of the given type.
     public func cancelRequests(type: any ServiceRequest.Type) {
-        core.registry.cancel { $0.type == type }
+        typed.registry.cancel { $0.type == type }
     }
 
     /// Cancels the requests with the given key.
     public func cancelRequests(key: any Hashable & Sendable) {
         let key = RequestKey(key)
-        core.registry.cancel { $0.key == key }
+        typed.registry.cancel { $0.key == key }
     }
 
     /// Cancels the requests with a key of the given type.
     public func cancelRequests<Key: Hashable & Sendable>(keyType: Key.Type) {
-        core.registry.cancel { $0.key?.type == ObjectIdentifier(keyType) }
+        typed.registry.cancel { $0.key?.type == ObjectIdentifier(keyType) }
     }
 
     /// Returns whether there is a request in flight whose type and key satisfy a condition.
     package func containsRequest(
         where isMeant: (_ type: any ServiceRequest.Type, _ key: RequestKey?) -> Bool
     ) -> Bool {
-        core.registry.contains { isMeant($0.type, $0.key) }
+        typed.registry.contains { isMeant($0.type, $0.key) }
     }
 
     /// Cancels the requests whose type and key satisfy a condition.
     package func cancelRequests(where isMeant: (_ type: any ServiceRequest.Type, _ key: RequestKey?) -> Bool) {
-        core.registry.cancel { isMeant($0.type, $0.key) }
+        typed.registry.cancel { isMeant($0.type, $0.key) }
     }
 
     /// Returns a task that fails when it is resumed.

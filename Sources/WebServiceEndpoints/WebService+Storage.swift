@@ -153,9 +153,9 @@ extension ServiceCore {
             task.complete(.failure(URLError(.cancelled)))
             return
         }
-        registry.beginRead(id, task)
-        dependency.observe? { [weak task] in task?.cancel() }
         let typed = self.typed.configuration
+        typed.registry.beginRead(id, task)
+        dependency.observe? { [weak task] in task?.cancel() }
         let work = HandlerPool.startImmediately(on: clock.work) {
             do {
                 let (value, data) = try await self.read(request, maximumAge: maximumAge, typed, task)
@@ -164,7 +164,7 @@ extension ServiceCore {
             } catch {
                 task.complete(.failure(error is CancellationError ? URLError(.cancelled) : error))
             }
-            self.registry.endRead(id)
+            typed.registry.endRead(id)
         }
         task.attach(work)
     }
