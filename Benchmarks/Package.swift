@@ -61,6 +61,7 @@ let storages: [Target] = [
             "SQLiteFloor",
             .product(name: "WebServiceCore", package: "WebService"),
             .product(name: "WebServiceSQLite", package: "WebService"),
+            .product(name: "WebServiceStorage", package: "WebService"),
         ],
         swiftSettings: [.swiftLanguageMode(.v6)]
     ),
@@ -78,7 +79,10 @@ let package = Package(
     targets: [
         .executableTarget(
             name: "pipeline-bench",
-            dependencies: [.product(name: "WebServiceCore", package: "WebService")],
+            dependencies: [
+                .product(name: "WebServiceCore", package: "WebService"),
+                .product(name: "WebServiceEndpoints", package: "WebService"),
+            ],
             swiftSettings: [.swiftLanguageMode(.v6)]
         ),
         .executableTarget(

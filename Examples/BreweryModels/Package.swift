@@ -12,7 +12,9 @@ let package = Package(
             dependencies: [
                 .product(name: "WebServiceCore", package: "WebService"),
                 .product(name: "WebServiceDownloads", package: "WebService"),
+                .product(name: "WebServiceEndpoints", package: "WebService"),
                 .product(name: "WebServicePagination", package: "WebService"),
+                .product(name: "WebServiceStorage", package: "WebService"),
             ]),
         .testTarget(
             name: "BreweryModelsTests",

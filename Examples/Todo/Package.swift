@@ -19,7 +19,9 @@ let package = Package(
             dependencies: [
                 .product(name: "WebServiceCaching", package: "WebService"),
                 .product(name: "WebServiceCore", package: "WebService"),
+                .product(name: "WebServiceEndpoints", package: "WebService"),
                 .product(name: "WebServiceOffline", package: "WebService"),
+                .product(name: "WebServiceStorage", package: "WebService"),
             ] + (withCurl ? [.product(name: "WebServiceCurl", package: "WebService")] : []),
             swiftSettings: withCurl ? [.define("WEBSERVICE_CURL")] : []),
         .executableTarget(

@@ -1,5 +1,4 @@
 import Foundation
-import WebServiceEndpoints
 
 /// nginx on loopback, with responses of several lengths, in a folder that is removed when it stops.
 struct Nginx {

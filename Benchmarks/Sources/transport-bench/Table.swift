@@ -1,5 +1,3 @@
-import WebServiceEndpoints
-
 /// A table of the report: the requests that each of its clients sends.
 struct Table: Sendable {
     var endpoint: Nginx.Endpoint
