@@ -66,40 +66,56 @@ module(
     "WebServiceCore",
     tests: [
         "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics", "WebServiceDownloads",
-        "WebServiceMocking", "WebServicePagination", "WebServiceResilience",
+        "WebServiceConformance", "WebServiceMocking", "WebServicePagination", "WebServiceResilience",
+        "WebServiceServer",
     ])
 module("WebServiceCaching", imports: ["WebServiceFields"], tests: ["WebServiceDiagnostics", "WebServiceMocking"])
 module("WebServiceCallbacks", tests: [])
 module(
+    "WebServiceCassettes",
+    imports: ["WebServiceDiagnostics", "WebServiceMocking", "WebServiceServer", "WebSocketCodec"],
+    tests: ["WebServiceDownloads"])
+module("WebServiceConformance", imports: ["WebServiceMocking", "WebServiceServer"], tests: [])
+module(
     "WebServiceCrypto", imports: ["SystemCrypto"],
     tests: ["WebServiceCaching", "WebServiceMocking", "WebServiceSQLite"])
-module("WebServiceDiagnostics", tests: ["WebServiceMocking", "WebServiceSockets"])
+module("WebServiceDiagnostics", tests: ["WebServiceMocking", "WebServiceServer", "WebServiceSockets"])
 module("WebServiceDownloads", imports: ["WebServiceFields", "SystemCrypto"], tests: ["WebServiceMocking"])
 module("WebServiceFields", imports: ["SystemCrypto"], tests: [])
 module(
-    "WebServiceInspector", imports: ["WebServiceDiagnostics", "WebServiceMocking"],
-    tests: ["WebServiceCaching", "WebServiceOffline", "WebServiceResilience", "WebServiceSockets"],
+    "WebServiceInspector", imports: ["WebServiceDiagnostics", "WebServiceServer"],
+    tests: [
+        "WebServiceCaching", "WebServiceCassettes", "WebServiceMocking", "WebServiceOffline", "WebServiceResilience",
+        "WebServiceSockets",
+    ],
     resources: [
         "inspector.html", "inspector.css", "bodies.css", "format.js", "markup.js", "bodies.js", "list.js",
         "waterfall.js", "search.js", "import.js", "send.js", "detail.js", "connection.js",
     ].map { .embedInCode("Page/\($0)") })
 module(
-    "WebServiceMocking", imports: ["WebServiceDiagnostics", "WebServiceDownloads", "WebSocketCodec"],
-    tests: ["WebServiceCaching", "WebServiceCallbacks"])
+    "WebServiceMocking", imports: ["WebServiceDiagnostics"],
+    tests: ["WebServiceCaching", "WebServiceCallbacks", "WebServiceDownloads", "WebServiceServer"])
 module(
     "WebServiceOffline",
     tests: [
         "WebServiceCaching", "WebServiceCurl", "WebServiceDownloads", "WebServiceMocking", "WebServiceResilience",
-        "WebServiceSQLite", "WebServiceSockets", "WebServiceUploads",
+        "WebServiceSQLite", "WebServiceServer", "WebServiceSockets", "WebServiceUploads",
     ])
 module("WebServicePagination", tests: ["WebServiceMocking"])
 module(
     "WebServiceResilience", imports: ["WebServiceFields"],
-    tests: ["WebServiceCurl", "WebServiceDiagnostics", "WebServiceMocking"])
-module("WebServiceSockets", imports: ["WebSocketCodec"], tests: ["WebServiceCurl", "WebServiceMocking"])
-module("WebServiceTesting", imports: ["WebServiceMocking"], tests: [], excluding: ["Cassettes"])
+    tests: ["WebServiceCurl", "WebServiceDiagnostics", "WebServiceMocking", "WebServiceServer"])
 module(
-    "WebServiceUploads", imports: ["WebServiceFields", "SystemCrypto"], tests: ["WebServiceCurl", "WebServiceMocking"],
+    "WebServiceServer", imports: ["WebServiceMocking", "WebSocketCodec"], tests: [])
+module(
+    "WebServiceSockets", imports: ["WebSocketCodec"],
+    tests: ["WebServiceCassettes", "WebServiceCurl", "WebServiceMocking", "WebServiceServer"])
+module(
+    "WebServiceTesting", imports: ["WebServiceCassettes", "WebServiceMocking"], tests: ["WebServiceServer"],
+    excluding: ["Cassettes"])
+module(
+    "WebServiceUploads", imports: ["WebServiceFields", "SystemCrypto"],
+    tests: ["WebServiceCurl", "WebServiceMocking", "WebServiceServer"],
     excluding: ["Support/tus-server.py"])
 // For the modules that open or accept WebSocket connections.
 module("WebSocketCodec", tests: [], hasProduct: false)
@@ -111,46 +127,57 @@ if !withoutCurl {
             name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]))
     module(
         "WebServiceCurl", imports: ["CCurl"],
-        tests: ["WebServiceDiagnostics", "WebServiceDownloads", "WebServiceMocking"],
+        tests: [
+            "WebServiceConformance", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceMocking",
+            "WebServiceServer",
+        ],
         excluding: ["Support/http3-server.py"])
 }
 if !withoutSQLite {
     targets.append(
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]))
-    module("WebServiceSQLite", imports: ["WebServiceOffline", "CSQLite"], tests: ["WebServiceMocking"])
+    module(
+        "WebServiceSQLite", imports: ["WebServiceOffline", "CSQLite"], tests: ["WebServiceMocking", "WebServiceServer"])
 }
 
 // MARK: - Tests of several modules, and programs
 
 targets.append(
     .target(
-        name: "TestSupport", dependencies: ["WebServiceCore", "WebServiceMocking"], path: "Tests/TestSupport",
+        name: "TestSupport", dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceServer"],
+        path: "Tests/TestSupport",
         exclude: ["Disk/disk-log.c"], swiftSettings: settings))
 test("GuideTests", imports: products.map(\.name), excluding: ["Cassettes"])
 test(
     "EndToEndTests",
     imports: [
-        "WebServiceCore", "WebServiceCaching", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceDownloads",
-        "WebServiceFields", "WebServiceMocking", "WebServicePagination", "WebServiceResilience", "WebServiceSQLite",
+        "WebServiceCore", "WebServiceCaching", "WebServiceCassettes", "WebServiceConformance", "WebServiceCurl",
+        "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceFields", "WebServiceMocking",
+        "WebServicePagination", "WebServiceResilience", "WebServiceSQLite", "WebServiceServer",
     ])
 program(
     "Brewery", path: "Examples/Brewery",
     imports: [
         "WebServiceCallbacks", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceInspector",
-        "WebServiceMocking", "WebServicePagination", "WebServiceSQLite",
+        "WebServiceMocking", "WebServicePagination", "WebServiceSQLite", "WebServiceServer",
     ],
     excluding: ["README.md"])
 products.append(.executable(name: "brewery", targets: ["Brewery"]))
 program(
     "session-probe", path: "Tests/SessionProbe",
-    imports: ["WebServiceCurl", "WebServiceDownloads", "WebServiceMocking", "WebServiceUploads"])
+    imports: [
+        "WebServiceConformance", "WebServiceCurl", "WebServiceDownloads", "WebServiceMocking", "WebServiceServer",
+        "WebServiceUploads",
+    ])
 program("storage-probe", path: "Tests/StorageProbe", imports: ["WebServiceSQLite"])
 program(
     "outbox-probe", path: "Tests/OutboxProbe", imports: ["WebServiceCurl", "WebServiceOffline", "WebServiceSQLite"])
 program(
     "inspector-probe", path: "Tests/InspectorProbe",
-    imports: ["WebServiceCaching", "WebServiceInspector", "WebServiceMocking", "WebServiceSockets"])
+    imports: [
+        "WebServiceCaching", "WebServiceInspector", "WebServiceMocking", "WebServiceServer", "WebServiceSockets",
+    ])
 if !withoutCurl {
     program("socket-probe", path: "Tests/SocketProbe", imports: ["WebServiceCurl", "WebServiceSockets"])
     program("call-probe", path: "Tests/CallProbe", imports: ["WebServiceCurl"], excluding: ["Budgets.md"])
@@ -161,7 +188,7 @@ if Context.environment["WEBSERVICE_FUZZ"] == "1" {
         "fuzz", path: "Tests/Fuzz",
         imports: [
             "WebServiceCaching", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceFields", "WebServiceMocking",
-            "WebServicePagination", "WebSocketCodec",
+            "WebServicePagination", "WebServiceServer", "WebSocketCodec",
         ])
 }
 

@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceInspector
 import WebServiceMocking
+import WebServiceServer
 
 #if WEBSERVICE_CURL
 import WebServiceCurl

@@ -19,6 +19,7 @@ let package = Package(
             dependencies: [
                 "BreweryModels",
                 .product(name: "WebServiceMocking", package: "WebService"),
+                .product(name: "WebServiceServer", package: "WebService"),
             ]),
     ]
 )

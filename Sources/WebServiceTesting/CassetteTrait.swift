@@ -1,5 +1,6 @@
 import Foundation
 public import Testing
+public import WebServiceCassettes
 public import WebServiceCore
 public import WebServiceMocking
 

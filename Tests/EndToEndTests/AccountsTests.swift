@@ -3,6 +3,8 @@ import TestSupport
 import Testing
 import WebServiceCaching
 import WebServiceMocking
+import WebServiceServer
+
 @testable import WebServiceCore
 
 #if WEBSERVICE_SQLITE

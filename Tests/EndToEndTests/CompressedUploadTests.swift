@@ -1,9 +1,11 @@
 import Foundation
 import TestSupport
 import Testing
-@testable import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
+import WebServiceServer
+
+@testable import WebServiceCore
 
 /// Bodies of requests with the content coding gzip. The server returns them with the same coding.
 @Suite("Compressed uploads", .permit)

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceFields
 import WebServiceMocking
+import WebServiceServer
 
 @testable import WebServiceCore
 

@@ -2,8 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceDownloads
+
 @testable import WebServiceCore
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// Bodies that are followed by an error, and the bytes before it.
 @Suite("Bytes before an error", .permit)

@@ -1,8 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
+
 @testable import WebServiceCore
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// The number of connections of event streams, and the delays between them, on a test clock.
 @Suite("Delays and attempts of event streams", .permit)

@@ -1,8 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
+
 @testable import WebServiceCore
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// Event streams whose connections end, over a real server.
 @Suite("Event streams that reconnect", .permit)

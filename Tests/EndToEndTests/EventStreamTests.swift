@@ -1,8 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
-@testable import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
+
+@testable import WebServiceCore
 
 /// Lines, values, parts and events of streamed responses, over a real server.
 @Suite("Elements of streamed responses", .permit)

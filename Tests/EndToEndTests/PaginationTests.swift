@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 import WebServicePagination
+import WebServiceServer
 
 /// Long lists over real sockets.
 @Suite("Pagination over sockets", .permit)

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// Plain requests that share one exchange over every session that uses the network.
 @Suite("Shared exchanges over a network", .permit)

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceMocking
+import WebServiceServer
 
 #if canImport(Darwin)
 import Darwin

@@ -5,6 +5,7 @@ import WebServiceCallbacks
 import WebServiceCore
 import WebServiceMocking
 import WebServicePagination
+import WebServiceServer
 
 // The examples in the documentation of CoreNetKit, in the same order, with this framework.
 

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCallbacks
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 #if WEBSERVICE_SQLITE
 import WebServiceSQLite

@@ -2,14 +2,15 @@ import Foundation
 import Observation
 import TestSupport
 import Testing
-import WebServiceResilience
-import WebServiceCallbacks
 import WebServiceCaching
+import WebServiceCallbacks
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceDownloads
 import WebServiceMocking
 import WebServicePagination
+import WebServiceResilience
+import WebServiceServer
 import WebServiceTesting
 
 #if WEBSERVICE_CURL

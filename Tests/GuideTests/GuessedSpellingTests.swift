@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// Spellings that a new user tries before reading the Guide.
 @Suite("Guessed spellings", .permit)

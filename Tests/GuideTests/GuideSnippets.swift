@@ -1,14 +1,17 @@
 import Foundation
 import TestSupport
 import Testing
-import WebServiceResilience
-import WebServiceCallbacks
 import WebServiceCaching
+import WebServiceCallbacks
+import WebServiceCassettes
+import WebServiceConformance
 public import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceDownloads
 import WebServiceInspector
 import WebServiceMocking
+import WebServiceResilience
+import WebServiceServer
 import WebServiceTesting
 
 #if canImport(XCTest)

@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// Everything that a service has in flight over sockets, cancelled at once.
 @Suite("Cancelling everything in flight", .exclusive(minutes: 30))

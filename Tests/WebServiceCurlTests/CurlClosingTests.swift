@@ -3,8 +3,10 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceDownloads
+
 @testable import WebServiceCurl
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 @Suite("Curl session: closing", .exclusive)
 struct CurlClosingTests {

@@ -3,7 +3,9 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
+
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 @Suite("Curl session: connections", .serialized, .permit)
 struct CurlConnectionTests {

@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 #if canImport(Glibc)
 import Glibc

@@ -5,7 +5,9 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceDiagnostics
 import WebServiceDownloads
+
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 @Suite("Curl session", .permit)
 struct CurlSessionTests {

@@ -5,6 +5,7 @@ import WebServiceCaching
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 import WebServiceSockets
 import WebServiceUploads
 

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 import WebServiceSQLite
+import WebServiceServer
 
 @Suite("Storages of several processes", .permit)
 struct ProcessTests {

@@ -2,8 +2,9 @@ import CSQLite
 import Foundation
 import TestSupport
 import Testing
-import WebServiceMocking
 public import WebServiceCore
+import WebServiceMocking
+import WebServiceServer
 
 @testable import WebServiceSQLite
 

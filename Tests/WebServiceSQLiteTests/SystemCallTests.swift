@@ -2,9 +2,10 @@
 import Foundation
 import TestSupport
 import Testing
-import WebServiceMocking
 import WebServiceCore
+import WebServiceMocking
 import WebServiceSQLite
+import WebServiceServer
 
 /// The program strace, which makes system calls of `storage-probe` fail.
 enum Strace {

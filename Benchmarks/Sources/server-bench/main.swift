@@ -3,6 +3,7 @@
 
 import Foundation
 import WebServiceMocking
+import WebServiceServer
 
 #if canImport(Darwin)
 import Darwin

@@ -6,6 +6,7 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 #if canImport(Glibc)
 import Glibc
