@@ -20,43 +20,48 @@ let optionalSettings: [SwiftSetting] =
 var products: [Product] = []
 var targets: [Target] = []
 
-/// Returns the dependencies that are part of the package on this system.
-func dependencies(_ names: [String]) -> [Target.Dependency] {
-    names.filter { !(withoutCurl && $0.hasSuffix("Curl") || withoutSQLite && $0.hasSuffix("SQLite")) }
-        .map { .byName(name: $0) }
+/// Returns the dependencies that are part of the package on this system. Their names are separated
+/// by spaces and, apart from these, without the prefix `WebService`.
+func dependencies(_ names: String) -> [Target.Dependency] {
+    let complete = ["CCurl", "CSQLite", "SystemCrypto", "TestSupport", "WebSocketCodec"]
+    return names.split(separator: " ").map(String.init)
+        .filter { !(withoutCurl && $0.hasSuffix("Curl") || withoutSQLite && $0.hasSuffix("SQLite")) }
+        .map { .byName(name: complete.contains($0) ? $0 : "WebService\($0)") }
 }
 
 /// Adds a module and its tests. All modules except Core import Core.
 ///
 /// - Parameters:
 ///   - imports: The other modules that the module imports.
-///   - tests: The modules that its tests import in addition, apart from `TestSupport`.
+///   - tests: The modules that its tests import in addition; see `test`.
 ///   - hasProduct: Whether programs can import the module.
 ///   - excluded: The files of the tests that are not compiled.
 @MainActor func module(
-    _ name: String, imports: [String] = [], tests: [String], hasProduct: Bool = true, resources: [Resource] = [],
+    _ name: String, imports: String = "", tests: String = "", hasProduct: Bool = true, resources: [Resource] = [],
     excluding excluded: [String] = []
 ) {
-    let imports = (name == "WebServiceCore" ? [] : ["WebServiceCore"]) + imports
+    let imports = name == "WebServiceCore" ? imports : "Core \(imports)"
     targets.append(
         .target(name: name, dependencies: dependencies(imports), resources: resources, swiftSettings: settings))
     if hasProduct { products.append(.library(name: name, targets: [name])) }
-    test("\(name)Tests", imports: [name] + imports + tests, excluding: excluded)
+    let own = name.hasPrefix("WebService") ? String(name.dropFirst("WebService".count)) : name
+    test("\(name)Tests", imports: "\(own) \(imports) \(tests)", excluding: excluded)
 }
 
-/// Adds tests.
-@MainActor func test(_ name: String, imports: [String], excluding excluded: [String] = []) {
+/// Adds tests. All tests can import Core, the mocks, the mock server and `TestSupport`.
+@MainActor func test(_ name: String, imports: String, excluding excluded: [String] = []) {
+    let names = Set("\(imports) Core Mocking Server TestSupport".split(separator: " ")).sorted()
     targets.append(
         .testTarget(
-            name: name, dependencies: dependencies(imports + ["TestSupport"]), exclude: excluded,
+            name: name, dependencies: dependencies(names.joined(separator: " ")), exclude: excluded,
             swiftSettings: optionalSettings))
 }
 
 /// Adds a program that tests or a script run.
-@MainActor func program(_ name: String, path: String, imports: [String], excluding excluded: [String] = []) {
+@MainActor func program(_ name: String, path: String, imports: String, excluding excluded: [String] = []) {
     targets.append(
         .executableTarget(
-            name: name, dependencies: dependencies(["WebServiceCore"] + imports), path: path, exclude: excluded,
+            name: name, dependencies: dependencies("Core \(imports)"), path: path, exclude: excluded,
             swiftSettings: optionalSettings))
 }
 
@@ -64,51 +69,37 @@ func dependencies(_ names: [String]) -> [Target.Dependency] {
 
 module(
     "WebServiceCore",
-    tests: [
-        "WebServiceCaching", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceEndpoints",
-        "WebServiceMocking", "WebServicePagination", "WebServiceResilience", "WebServiceStorage",
-    ])
+    tests: "Caching Conformance Diagnostics Downloads Endpoints Pagination Resilience Storage")
+module("WebServiceCaching", imports: "Fields Storage", tests: "Diagnostics")
 module(
-    "WebServiceCaching", imports: ["WebServiceFields", "WebServiceStorage"],
-    tests: ["WebServiceDiagnostics", "WebServiceMocking"])
-module("WebServiceStorage", tests: ["WebServiceMocking"])
-module("WebServiceEndpoints", imports: ["WebServiceStorage"], tests: ["WebServiceCaching", "WebServiceMocking"])
+    "WebServiceCassettes", imports: "Diagnostics Endpoints Mocking Server WebSocketCodec", tests: "Downloads")
+module("WebServiceConformance", imports: "Mocking Server")
+module("WebServiceCrypto", imports: "Storage SystemCrypto", tests: "Caching SQLite")
+module("WebServiceDiagnostics", tests: "Sockets")
+module("WebServiceDownloads", imports: "Fields SystemCrypto")
+module("WebServiceEndpoints", imports: "Storage", tests: "Caching")
+module("WebServiceFields", imports: "SystemCrypto")
 module(
-    "WebServiceCrypto", imports: ["SystemCrypto", "WebServiceStorage"],
-    tests: ["WebServiceCaching", "WebServiceMocking", "WebServiceSQLite"])
-module("WebServiceDiagnostics", tests: ["WebServiceMocking", "WebServiceSockets"])
-module("WebServiceDownloads", imports: ["WebServiceFields", "SystemCrypto"], tests: ["WebServiceMocking"])
-module("WebServiceFields", imports: ["SystemCrypto"], tests: [])
-module(
-    "WebServiceInspector", imports: ["WebServiceDiagnostics", "WebServiceMocking"],
-    tests: ["WebServiceCaching", "WebServiceOffline", "WebServiceResilience", "WebServiceSockets"],
+    "WebServiceInspector", imports: "Diagnostics Server",
+    tests: "Caching Cassettes Offline Resilience Sockets",
     resources: [
         "inspector.html", "inspector.css", "bodies.css", "format.js", "markup.js", "bodies.js", "list.js",
         "waterfall.js", "search.js", "import.js", "send.js", "detail.js", "connection.js",
     ].map { .embedInCode("Page/\($0)") })
+module("WebServiceMocking", imports: "Diagnostics Endpoints Storage", tests: "Caching Downloads")
 module(
-    "WebServiceMocking",
-    imports: [
-        "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceEndpoints", "WebServiceStorage", "WebSocketCodec",
-    ],
-    tests: ["WebServiceCaching"])
+    "WebServiceOffline", imports: "Endpoints Storage",
+    tests: "Caching Curl Downloads Resilience SQLite Sockets Uploads")
+module("WebServicePagination", imports: "Endpoints")
+module("WebServiceResilience", imports: "Fields", tests: "Curl Diagnostics")
+module("WebServiceServer", imports: "Mocking WebSocketCodec")
+module("WebServiceSockets", imports: "WebSocketCodec", tests: "Cassettes Curl")
+module("WebServiceStorage")
+module("WebServiceTesting", imports: "Cassettes Mocking", excluding: ["Cassettes"])
 module(
-    "WebServiceOffline", imports: ["WebServiceEndpoints", "WebServiceStorage"],
-    tests: [
-        "WebServiceCaching", "WebServiceCurl", "WebServiceDownloads", "WebServiceMocking", "WebServiceResilience",
-        "WebServiceSQLite", "WebServiceSockets", "WebServiceUploads",
-    ])
-module("WebServicePagination", imports: ["WebServiceEndpoints"], tests: ["WebServiceMocking"])
-module(
-    "WebServiceResilience", imports: ["WebServiceFields"],
-    tests: ["WebServiceCurl", "WebServiceDiagnostics", "WebServiceMocking"])
-module("WebServiceSockets", imports: ["WebSocketCodec"], tests: ["WebServiceCurl", "WebServiceMocking"])
-module("WebServiceTesting", imports: ["WebServiceMocking"], tests: [], excluding: ["Cassettes"])
-module(
-    "WebServiceUploads", imports: ["WebServiceFields", "SystemCrypto"], tests: ["WebServiceCurl", "WebServiceMocking"],
-    excluding: ["Support/tus-server.py"])
+    "WebServiceUploads", imports: "Fields SystemCrypto", tests: "Curl", excluding: ["Support/tus-server.py"])
 // For the modules that open or accept WebSocket connections.
-module("WebSocketCodec", tests: [], hasProduct: false)
+module("WebSocketCodec", hasProduct: false)
 // For the modules that encrypt data or compute hashes of files; tested by `WebServiceCryptoTests`.
 targets.append(.target(name: "SystemCrypto", dependencies: ["WebServiceCore"], swiftSettings: settings))
 if !withoutCurl {
@@ -116,66 +107,47 @@ if !withoutCurl {
         .systemLibrary(
             name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]))
     module(
-        "WebServiceCurl", imports: ["CCurl"],
-        tests: ["WebServiceDiagnostics", "WebServiceDownloads", "WebServiceMocking"],
+        "WebServiceCurl", imports: "CCurl", tests: "Conformance Diagnostics Downloads",
         excluding: ["Support/http3-server.py"])
 }
 if !withoutSQLite {
     targets.append(
         .systemLibrary(
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]))
-    module(
-        "WebServiceSQLite", imports: ["WebServiceOffline", "WebServiceStorage", "CSQLite"], tests: ["WebServiceMocking"]
-    )
+    module("WebServiceSQLite", imports: "CSQLite Offline Storage")
 }
 
 // MARK: - Tests of several modules, and programs
 
 targets.append(
     .target(
-        name: "TestSupport",
-        dependencies: ["WebServiceCore", "WebServiceEndpoints", "WebServiceMocking", "WebServiceStorage"],
-        path: "Tests/TestSupport",
-        exclude: ["Disk/disk-log.c"], swiftSettings: settings))
-test("GuideTests", imports: products.map(\.name), excluding: ["Cassettes"])
+        name: "TestSupport", dependencies: dependencies("Core Endpoints Mocking Server Storage"),
+        path: "Tests/TestSupport", exclude: ["Disk/disk-log.c"], swiftSettings: settings))
+let everything = products.map { $0.name.dropFirst("WebService".count) }.joined(separator: " ")
+test("GuideTests", imports: everything, excluding: ["Cassettes"])
 test(
     "EndToEndTests",
-    imports: [
-        "WebServiceCore", "WebServiceCaching", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceDownloads",
-        "WebServiceEndpoints", "WebServiceFields", "WebServiceMocking", "WebServicePagination",
-        "WebServiceResilience", "WebServiceSQLite", "WebServiceStorage",
-    ])
+    imports: "Caching Cassettes Conformance Curl Diagnostics Downloads Endpoints Fields Pagination Resilience SQLite "
+        + "Storage")
 program(
     "Brewery", path: "Examples/Brewery",
-    imports: [
-        "WebServiceCurl", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceEndpoints", "WebServiceInspector",
-        "WebServiceMocking", "WebServicePagination", "WebServiceSQLite", "WebServiceStorage",
-    ],
+    imports: "Curl Diagnostics Downloads Endpoints Inspector Mocking Pagination SQLite Server Storage",
     excluding: ["README.md"])
 products.append(.executable(name: "brewery", targets: ["Brewery"]))
 program(
-    "session-probe", path: "Tests/SessionProbe",
-    imports: ["WebServiceCurl", "WebServiceDownloads", "WebServiceMocking", "WebServiceUploads"])
-program("storage-probe", path: "Tests/StorageProbe", imports: ["WebServiceSQLite", "WebServiceStorage"])
-program(
-    "outbox-probe", path: "Tests/OutboxProbe", imports: ["WebServiceCurl", "WebServiceOffline", "WebServiceSQLite"])
-program(
-    "inspector-probe", path: "Tests/InspectorProbe",
-    imports: ["WebServiceCaching", "WebServiceInspector", "WebServiceMocking", "WebServiceSockets"])
+    "session-probe", path: "Tests/SessionProbe", imports: "Conformance Curl Downloads Mocking Server Uploads")
+program("storage-probe", path: "Tests/StorageProbe", imports: "SQLite Storage")
+program("outbox-probe", path: "Tests/OutboxProbe", imports: "Curl Offline SQLite")
+program("inspector-probe", path: "Tests/InspectorProbe", imports: "Caching Inspector Mocking Server Sockets")
 if !withoutCurl {
-    program("socket-probe", path: "Tests/SocketProbe", imports: ["WebServiceCurl", "WebServiceSockets"])
-    program(
-        "call-probe", path: "Tests/CallProbe", imports: ["WebServiceCurl", "WebServiceEndpoints"],
-        excluding: ["Budgets.md"])
+    program("socket-probe", path: "Tests/SocketProbe", imports: "Curl Sockets")
+    program("call-probe", path: "Tests/CallProbe", imports: "Curl Endpoints", excluding: ["Budgets.md"])
 }
 // It uses internal symbols: release builds need `-Xswiftc -enable-testing` (`./scripts/soak`).
 if Context.environment["WEBSERVICE_FUZZ"] == "1" {
     program(
         "fuzz", path: "Tests/Fuzz",
-        imports: [
-            "WebServiceCaching", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceFields", "WebServiceMocking",
-            "WebServicePagination", "WebSocketCodec",
-        ])
+        imports: "Caching Curl Diagnostics Endpoints Fields Mocking Pagination Storage WebSocketCodec Server")
 }
 
 let package = Package(

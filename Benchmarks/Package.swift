@@ -31,6 +31,7 @@ let transfers: [Target] = [
             .product(name: "WebServiceCurl", package: "WebService"),
             .product(name: "WebServiceDownloads", package: "WebService"),
             .product(name: "WebServiceMocking", package: "WebService"),
+            .product(name: "WebServiceServer", package: "WebService"),
             .product(name: "AsyncHTTPClient", package: "async-http-client"),
         ],
         swiftSettings: [.swiftLanguageMode(.v6)]
@@ -87,7 +88,10 @@ let package = Package(
         ),
         .executableTarget(
             name: "server-bench",
-            dependencies: [.product(name: "WebServiceMocking", package: "WebService")],
+            dependencies: [
+                .product(name: "WebServiceMocking", package: "WebService"),
+                .product(name: "WebServiceServer", package: "WebService"),
+            ],
             swiftSettings: [.swiftLanguageMode(.v6)]
         ),
     ] + (withoutCurl ? [] : transports + transfers + sockets) + (withoutSQLite ? [] : storages)

@@ -1,6 +1,7 @@
 import Foundation
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// A small brewery API on a ``MockServer``.
 enum BreweryServer {

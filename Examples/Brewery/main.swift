@@ -6,6 +6,7 @@ import WebServiceDiagnostics
 import WebServiceEndpoints
 import WebServiceInspector
 import WebServiceMocking
+import WebServiceServer
 import WebServiceStorage
 
 #if WEBSERVICE_CURL

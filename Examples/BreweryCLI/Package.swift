@@ -21,6 +21,7 @@ let package = Package(
                 .product(name: "WebServiceDiagnostics", package: "WebService"),
                 .product(name: "WebServiceDownloads", package: "WebService"),
                 .product(name: "WebServiceMocking", package: "WebService"),
+                .product(name: "WebServiceServer", package: "WebService"),
                 .product(name: "WebServicePagination", package: "WebService"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + (withCurl ? [.product(name: "WebServiceCurl", package: "WebService")] : []),
@@ -31,6 +32,7 @@ let package = Package(
                 "BreweryCLI",
                 .product(name: "WebServiceCore", package: "WebService"),
                 .product(name: "WebServiceMocking", package: "WebService"),
+                .product(name: "WebServiceServer", package: "WebService"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
     ]

@@ -21,6 +21,7 @@ let package = Package(
             dependencies: [
                 "BreweryModels",
                 .product(name: "WebServiceMocking", package: "WebService"),
+                .product(name: "WebServiceServer", package: "WebService"),
             ]),
     ]
 )

@@ -23,6 +23,7 @@ let package = Package(
                 .product(name: "WebServiceCore", package: "WebService"),
                 .product(name: "WebServiceCurl", package: "WebService"),
                 .product(name: "WebServiceMocking", package: "WebService"),
+                .product(name: "WebServiceServer", package: "WebService"),
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "HummingbirdTesting", package: "hummingbird"),
             ]),

@@ -18,6 +18,7 @@ let package = Package(
             dependencies: [
                 .product(name: "WebServiceCore", package: "WebService"),
                 .product(name: "WebServiceMocking", package: "WebService"),
+                .product(name: "WebServiceServer", package: "WebService"),
                 .product(name: "WebServiceSockets", package: "WebService"),
             ] + curl,
             swiftSettings: settings),
@@ -27,6 +28,7 @@ let package = Package(
                 "LiveScores",
                 .product(name: "WebServiceCore", package: "WebService"),
                 .product(name: "WebServiceMocking", package: "WebService"),
+                .product(name: "WebServiceServer", package: "WebService"),
             ] + curl,
             swiftSettings: settings),
     ]

@@ -29,6 +29,7 @@ let package = Package(
             dependencies: [
                 .product(name: "WebServiceCore", package: "WebService"),
                 .product(name: "WebServiceMocking", package: "WebService"),
+                .product(name: "WebServiceServer", package: "WebService"),
             ]),
         .testTarget(
             name: "TodoTests",

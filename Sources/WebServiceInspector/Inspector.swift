@@ -1,7 +1,7 @@
 public import Foundation
 public import WebServiceCore
 public import WebServiceDiagnostics
-import WebServiceMocking
+import WebServiceServer
 
 /// A page on the loopback interface that shows the exchanges of a service while a program runs.
 ///
@@ -46,7 +46,7 @@ public final class Inspector: Sendable {
     public func observer(named name: String) -> any Observer { NamedObserver(name: name, store: store) }
 
     private let store: ExchangeStore
-    private let server: MockServer
+    private let server: LocalServer
 
     /// Creates an inspector without a service; see ``observer``.
     ///
@@ -78,11 +78,10 @@ public final class Inspector: Sendable {
 
     private init(_ store: ExchangeStore, port: UInt16) throws {
         let token = SecretToken()
-        let routes = { port in
+        server = try LocalServer(port: port) { port in
             let routes = InspectorRoutes(port: port, token: token, store: store)
-            return { @Sendable in routes.response(to: $0) } as MockServer.Handler
+            return { routes.response(to: $0) }
         }
-        server = try MockServer(unrecorded: routes, port: port)
         self.store = store
         url = server.baseURL.appendingPathComponent(token.text, isDirectory: true)
     }

@@ -1,7 +1,8 @@
 import Foundation
 public import Testing
+public import WebServiceCassettes
 public import WebServiceCore
-public import WebServiceMocking
+import WebServiceMocking
 
 /// A trait that creates a `CassetteSession` for each test and finishes it at the end.
 ///

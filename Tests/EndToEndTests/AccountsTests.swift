@@ -4,8 +4,8 @@ import Testing
 import WebServiceCaching
 import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceServer
 import WebServiceStorage
-
 @testable import WebServiceCore
 
 #if WEBSERVICE_SQLITE

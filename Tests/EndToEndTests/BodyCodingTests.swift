@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// Content codings of response bodies that the client did not ask for, over real sockets.
 @Suite("Content codings over sockets", .permit)

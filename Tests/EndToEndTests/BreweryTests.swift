@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// The demo as a user runs it: the real program, its output and its exit status.
 @Suite("The brewery demo", .permit)

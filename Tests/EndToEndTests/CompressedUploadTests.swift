@@ -3,6 +3,9 @@ import TestSupport
 import Testing
 import WebServiceDiagnostics
 import WebServiceMocking
+import WebServiceServer
+
+@testable import WebServiceCore
 
 @testable import WebServiceCore
 

@@ -4,6 +4,7 @@ import Testing
 import WebServiceEndpoints
 import WebServiceFields
 import WebServiceMocking
+import WebServiceServer
 
 @testable import WebServiceCore
 

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// The servers and requests of ``CredentialTableTests``.
 ///

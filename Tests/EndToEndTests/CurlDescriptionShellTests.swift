@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
+import WebServiceServer
 
 /// The output of `curlDescription`, run by real shells with the real curl and compared with the
 /// requests that the framework sends.

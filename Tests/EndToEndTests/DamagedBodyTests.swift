@@ -5,6 +5,7 @@ import WebServiceDownloads
 
 @testable import WebServiceCore
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// Bodies that are followed by an error, and the bytes before it.
 @Suite("Bytes before an error", .permit)

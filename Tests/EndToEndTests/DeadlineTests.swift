@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// Timeouts of attempts and deadlines of scopes over every session that uses the network.
 @Suite("Deadlines over a network", .permit)

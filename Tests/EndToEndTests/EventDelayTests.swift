@@ -4,6 +4,7 @@ import Testing
 
 @testable import WebServiceCore
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// The number of connections of event streams, and the delays between them, on a test clock.
 @Suite("Delays and attempts of event streams", .permit)

@@ -4,6 +4,7 @@ import Testing
 
 @testable import WebServiceCore
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// Event streams whose connections end, over a real server.
 @Suite("Event streams that reconnect", .permit)

@@ -4,6 +4,7 @@ import Testing
 
 @testable import WebServiceCore
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// What others than the reader of an event stream see of it, over a real server.
 @Suite("The state of an event stream", .permit)

@@ -2,6 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceMocking
+import WebServiceServer
+
+@testable import WebServiceCore
 
 @testable import WebServiceCore
 

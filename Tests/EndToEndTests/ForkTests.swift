@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceMocking
+import WebServiceServer
 
 /// A process that forks while it uses sessions and storages.
 @Suite("Fork", .permit)

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// The life cycle of tasks and sessions over Foundation, beyond the promises of every session.
 @Suite("The life cycle of tasks over Foundation", .serialized, .permit)

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// The sessions based on Foundation. Every test runs over each of them.
 enum FoundationBacked: String, CaseIterable, Sendable {

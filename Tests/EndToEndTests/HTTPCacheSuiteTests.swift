@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// The public suite http-cache-tests over a real server.
 @Suite("The public HTTP cache suite", .permit)

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// Header fields on the wire, over every session that uses the network.
 @Suite("Header fields on the wire", .serialized, .exclusive)

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// An independent parser of multipart bodies: `python-multipart`, run by the Python that
 /// `WEBSERVICE_PYTHON` names.

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 @Suite("Multipart bodies, read by an independent parser", .permit)
 struct MultipartParserTests {

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
+import WebServiceServer
 
 /// Forms with parts that sequences produce while they are sent.
 @Suite("Multipart bodies with sequences", .permit)

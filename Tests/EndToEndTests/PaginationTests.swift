@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceEndpoints
 import WebServiceMocking
 import WebServicePagination
+import WebServiceServer
 import WebServiceStorage
 
 /// Long lists over real sockets.

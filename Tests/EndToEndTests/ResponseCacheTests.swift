@@ -5,6 +5,7 @@ import WebServiceCaching
 import WebServiceCore
 import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceServer
 import WebServiceStorage
 
 #if WEBSERVICE_SQLITE

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// Redirects, cookies and limits over real sessions and sockets.
 @Suite("Redirects, cookies and limits over sockets", .permit)

@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// A mock server that verifies the certificates of its clients.
 @Suite(.permit, .enabled(if: ClientCertificates.isAvailable, "openssl is not installed"))

@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// A mock server with TLS, and a client that trusts its certificate.
 @Suite(.permit) struct ServerTLSTests {

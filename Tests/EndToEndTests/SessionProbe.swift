@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import WebServiceMocking
+import WebServiceServer
 
 /// The executable `session-probe`, which runs code that may end its process.
 enum SessionProbe {

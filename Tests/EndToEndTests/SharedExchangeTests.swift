@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceServer
 
 /// Plain requests that share one exchange over every session that uses the network.
 @Suite("Shared exchanges over a network", .permit)

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceServer
 import WebServiceStorage
 
 #if WEBSERVICE_SQLITE

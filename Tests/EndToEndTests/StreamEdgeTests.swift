@@ -2,9 +2,11 @@
 import Foundation
 import TestSupport
 import Testing
-@testable import WebServiceCore
 import WebServiceCurl
+
+@testable import WebServiceCore
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// Streams that are slow, silent, damaged, paused, numerous or cancelled.
 @Suite("Streams over CurlSession in unusual conditions", .permit)

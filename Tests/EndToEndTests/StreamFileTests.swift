@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// Bodies that are written to files while they arrive, and their progress.
 @Suite("Streams to files", .permit)

@@ -2,8 +2,10 @@
 import Foundation
 import TestSupport
 import Testing
+
 @testable import WebServiceCore
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// The memory of transfers, each in a process of its own. The full sizes require `WEBSERVICE_SOAK`.
 @Suite(

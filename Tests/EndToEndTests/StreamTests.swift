@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// Streamed responses over every session that uses the network, and over a session with one method.
 @Suite("Streamed responses", .permit)

@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 @Suite("Streamed uploads: real time", .permit)
 struct StreamedUploadRealTimeTests {

@@ -4,7 +4,10 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
+
+@testable import WebServiceConformance
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// Bodies of requests that `CurlSession` sends while they are produced.
 @Suite("Streamed uploads", .permit)
@@ -342,8 +345,7 @@ struct StreamedUploadTests {
 extension MockResponse.BodyWriter {
     /// Receives bytes from the client; returns 0 at the end.
     fileprivate func receive(into bytes: inout [UInt8]) -> Int {
-        guard case .connection(let socket, _) = output else { return 0 }
-        return socket.receive(into: &bytes)
+        (output as? SocketOutput)?.socket.receive(into: &bytes) ?? 0
     }
 }
 #endif

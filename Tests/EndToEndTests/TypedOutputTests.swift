@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceDownloads
 import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceServer
 
 /// The outputs of a typed request that are not its value, over every session that uses the network.
 @Suite("Streams, events and downloads of typed requests", .permit)

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// Responses whose status and fields decide what follows, with bodies that cannot be received.
 @Suite("Bodies that are not needed", .permit)

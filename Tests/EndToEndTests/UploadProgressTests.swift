@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// The progress of bodies whose length is or is not known.
 @Suite("Progress of request bodies", .permit)

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// Bodies of requests over every session that uses the network.
 @Suite("Uploads", .permit)

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceMocking
+import WebServiceServer
 
 /// The parent process: runs each target in a child process and reports inputs that fail.
 struct Supervisor: Sendable {

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 // Every snippet of Documentation/Migrating-from-Alamofire.md, with its expected behavior.
 // `DocumentationTests` verifies that none is missing.

@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceEndpoints
 import WebServiceMocking
 import WebServicePagination
+import WebServiceServer
 import WebServiceStorage
 
 // The examples in the documentation of CoreNetKit, in the same order, with this framework.

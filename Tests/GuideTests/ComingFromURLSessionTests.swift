@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 #if WEBSERVICE_CURL
 import WebServiceCurl

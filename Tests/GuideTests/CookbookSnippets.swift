@@ -3,6 +3,7 @@ import Observation
 import TestSupport
 import Testing
 import WebServiceCaching
+import WebServiceCallbacks
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceDownloads
@@ -10,6 +11,7 @@ import WebServiceEndpoints
 import WebServiceMocking
 import WebServicePagination
 import WebServiceResilience
+import WebServiceServer
 import WebServiceStorage
 import WebServiceTesting
 

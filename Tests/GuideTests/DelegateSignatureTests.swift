@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceMocking
+import WebServiceServer
 
 /// Compiles delegates with the Swift compiler and the modules of this build.
 @Suite("Signatures of delegates", .permit)

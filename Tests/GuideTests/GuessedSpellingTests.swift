@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceServer
 
 /// Spellings that a new user tries before reading the Guide.
 @Suite("Guessed spellings", .permit)

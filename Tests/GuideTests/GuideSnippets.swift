@@ -2,6 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCaching
+import WebServiceCallbacks
+import WebServiceCassettes
+import WebServiceConformance
 public import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceDownloads
@@ -9,6 +12,7 @@ import WebServiceEndpoints
 import WebServiceInspector
 import WebServiceMocking
 import WebServiceResilience
+import WebServiceServer
 import WebServiceStorage
 import WebServiceTesting
 

@@ -1,8 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceCassettes
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 import WebServiceSockets
 import WebServiceTesting
 

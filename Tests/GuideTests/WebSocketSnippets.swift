@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 import WebServiceSockets
 
 // Every snippet about WebSocket of Guide.md, Cookbook.md and the articles of WebServiceSockets, with

@@ -1,6 +1,7 @@
 import Foundation
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 import WebServiceSockets
 
 extension InspectorProbe {

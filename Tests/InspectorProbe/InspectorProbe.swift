@@ -2,6 +2,7 @@ import Foundation
 import WebServiceCore
 import WebServiceInspector
 import WebServiceMocking
+import WebServiceServer
 import WebServiceSockets
 
 #if canImport(FoundationNetworking)

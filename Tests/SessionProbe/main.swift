@@ -1,6 +1,8 @@
 import Foundation
+import WebServiceConformance
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 import WebServiceUploads
 
 #if canImport(FoundationNetworking)

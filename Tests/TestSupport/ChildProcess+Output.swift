@@ -1,6 +1,7 @@
 import Dispatch
 package import Foundation
-package import WebServiceMocking
+import WebServiceMocking
+package import WebServiceServer
 
 extension ChildProcess {
     /// Runs the process to its end, and returns its status and what it writes to a pipe.

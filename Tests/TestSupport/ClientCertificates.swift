@@ -1,5 +1,6 @@
 package import Foundation
 import WebServiceMocking
+import WebServiceServer
 
 /// The certificate of a client, and of the authority that signs it, which openssl creates.
 package final class ClientCertificates: Sendable {

@@ -1,4 +1,5 @@
-package import WebServiceMocking
+import WebServiceMocking
+package import WebServiceServer
 
 extension MockServer {
     /// Starts a server that stops at the end of the test.

@@ -6,6 +6,7 @@ import WebServiceCurl
 import WebServiceDownloads
 import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceServer
 
 /// Everything that a service has in flight over sockets, cancelled at once.
 @Suite("Cancelling everything in flight", .exclusive(minutes: 30))

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// Unix domain sockets and configured addresses.
 @Suite(

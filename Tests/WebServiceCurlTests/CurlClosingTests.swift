@@ -6,6 +6,7 @@ import WebServiceDownloads
 
 @testable import WebServiceCurl
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 @Suite("Curl session: closing", .exclusive)
 struct CurlClosingTests {

@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceDiagnostics
 import WebServiceMocking
+import WebServiceServer
 
 @Suite("Curl session: configuration", .permit)
 struct CurlConfigurationTests {

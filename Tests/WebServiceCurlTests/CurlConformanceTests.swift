@@ -1,5 +1,6 @@
 import TestSupport
 import Testing
+import WebServiceConformance
 import WebServiceCurl
 import WebServiceMocking
 

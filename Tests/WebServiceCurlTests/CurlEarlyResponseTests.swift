@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// Complete responses that the server sends before it has read the body of the request.
 @Suite("Curl session: early responses", .permit)

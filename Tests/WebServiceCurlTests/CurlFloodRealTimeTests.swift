@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// Other connections of a loop while an HTTP/2 server sends frames without end.
 @Suite(

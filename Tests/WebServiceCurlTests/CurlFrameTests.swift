@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceCurl
 
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// What belongs to a request on a connection with HTTP/2, or in a chunked body.
 @Suite("Curl session: bytes that belong to no request", .permit)
@@ -83,8 +84,7 @@ struct CurlFrameTests {
         let server = try MockServer.forTest { _ in
             var response = MockResponse(
                 Data(), wire: .raw(Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=".utf8)))
-            response.surplus = { socket in while socket.send(Data("aaaa".utf8)) { socket.pause(for: .milliseconds(10)) }
-            }
+            response.surplus = { while $0.write(Data("aaaa".utf8)) { $0.pause(for: .milliseconds(10)) } }
             return response
         }
         let service = WebService(server, try CurlSession())

@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// Streams over HTTP/2, which share a connection with other exchanges.
 @Suite(

@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// HTTP/2 without TLS, and limits of the rate.
 @Suite(

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// Responses that are malformed or exceed a limit, byte for byte over a socket.
 @Suite("Curl session: hostile responses", .permit)

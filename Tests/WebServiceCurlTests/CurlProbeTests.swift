@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// Effects that are visible only in a separate process: `session-probe curl`.
 @Suite("Curl session: slow name lookup and exhausted descriptors", .serialized, .permit)

@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 @Suite("Curl session: limits of the rate, real time", .permit)
 struct CurlRateRealTimeTests {

@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceCurl
 
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 /// The timeouts of libcurl, and how soon a task ends.
 @Suite("Curl session: real time", .exclusive)

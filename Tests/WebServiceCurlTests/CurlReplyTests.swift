@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// The replies of curl's own test cases. The command-line tool shows what each of them means.
 @Suite(

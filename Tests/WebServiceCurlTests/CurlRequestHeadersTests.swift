@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
+import WebServiceServer
 
 @testable import WebServiceCurl
 

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// The proxy and the addresses that closures return, and the credentials of proxies.
 @Suite("Curl session: routes of requests", .permit)

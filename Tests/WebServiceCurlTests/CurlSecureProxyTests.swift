@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// an https proxy with a certificate of its own. nginx forwards requests for http URLs.
 @Suite(

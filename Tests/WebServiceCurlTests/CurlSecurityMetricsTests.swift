@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// What the metrics of a request report about its connection.
 @Suite(

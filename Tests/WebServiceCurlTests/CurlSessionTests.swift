@@ -7,6 +7,7 @@ import WebServiceDiagnostics
 import WebServiceDownloads
 
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 @Suite("Curl session", .permit)
 struct CurlSessionTests {

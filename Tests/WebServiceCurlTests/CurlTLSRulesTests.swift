@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 @testable import WebServiceCurl
 

@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceCurl
 
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 @Suite("Curl session: time", .permit)
 struct CurlTimeTests {

@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// The trailer fields of a response: the rules of header fields hold for them.
 @Suite("Curl session: trailers", .permit)

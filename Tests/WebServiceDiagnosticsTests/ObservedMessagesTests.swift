@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
+import WebServiceServer
 import WebServiceSockets
 
 #if canImport(FoundationNetworking)

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceCassettes
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking

@@ -6,6 +6,7 @@ import WebServiceCore
 import WebServiceDownloads
 import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceServer
 import WebServiceSockets
 import WebServiceStorage
 import WebServiceUploads

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 @testable import WebServiceOffline
 #if WEBSERVICE_SQLITE

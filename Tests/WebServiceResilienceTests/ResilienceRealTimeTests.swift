@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 @testable import WebServiceCore
 @testable import WebServiceResilience

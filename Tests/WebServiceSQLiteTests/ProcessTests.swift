@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 import WebServiceSQLite
+import WebServiceServer
 import WebServiceStorage
 
 @Suite("Storages of several processes", .permit)

@@ -2,8 +2,9 @@ import CSQLite
 import Foundation
 import TestSupport
 import Testing
-import WebServiceCore
+public import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 public import WebServiceStorage
 
 @testable import WebServiceSQLite

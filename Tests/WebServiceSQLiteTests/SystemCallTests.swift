@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 import WebServiceSQLite
+import WebServiceServer
 import WebServiceStorage
 
 /// The program strace, which makes system calls of `storage-probe` fail.

@@ -1,8 +1,10 @@
 import Foundation
 import TestSupport
 import Testing
+import WebServiceCassettes
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// A cassette file of one test, and the ways to use it.
 final class Tape: Sendable {

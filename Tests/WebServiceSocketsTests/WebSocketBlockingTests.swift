@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 import WebServiceSockets
 
 /// The receiving tasks of connections may run on the event loop, but code of the program does not.

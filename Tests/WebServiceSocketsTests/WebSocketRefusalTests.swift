@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 import WebServiceSockets
 
 /// Handshakes that a server refuses, with any body.

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 import WebServiceUploads
 
 /// Kills a process that uploads, again and again, and continues in the next one.

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 import WebServiceUploads
 
 /// Credentials of uploads whose URL is on the same or another origin.

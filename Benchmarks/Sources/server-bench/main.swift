@@ -3,6 +3,7 @@
 
 import Foundation
 import WebServiceMocking
+import WebServiceServer
 
 struct Failure: Error {}
 

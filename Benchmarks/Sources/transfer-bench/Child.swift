@@ -6,6 +6,7 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// The transfers and checks that run in a process of their own.
 enum Child {

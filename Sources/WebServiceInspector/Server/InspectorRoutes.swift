@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
-import WebServiceMocking
+import WebServiceServer
 
 /// The responses of the inspector to the requests of a browser.
 struct InspectorRoutes: Sendable {
@@ -10,7 +10,7 @@ struct InspectorRoutes: Sendable {
     let store: ExchangeStore
 
     /// Returns the page, its data, or a refusal without content.
-    func response(to request: ReceivedRequest) -> MockResponse {
+    func response(to request: LocalServer.Request) -> LocalServer.Response {
         guard isFromPage(request) else {
             return refusal(403, "this host or origin is not allowed to read the inspector; open the inspector's URL")
         }
@@ -35,7 +35,7 @@ struct InspectorRoutes: Sendable {
     /// If the host name of another site resolves to 127.0.0.1 (DNS rebinding), its page sends that
     /// name in `Host` (RFC 9110, section 7.2). Browsers send `Origin` and `Sec-Fetch-Site`, which
     /// pages cannot change (Fetch Metadata Request Headers).
-    private func isFromPage(_ request: ReceivedRequest) -> Bool {
+    private func isFromPage(_ request: LocalServer.Request) -> Bool {
         let hosts = request.headers.filter { $0.name.equalsIgnoringASCIICase("Host") }.map(\.value)
         guard hosts.count == 1, let host = hosts.first, ["127.0.0.1:\(port)", "localhost:\(port)"].contains(host) else {
             return false
@@ -53,7 +53,7 @@ struct InspectorRoutes: Sendable {
 
     // MARK: Resources
 
-    private var page: MockResponse {
+    private var page: LocalServer.Response {
         let nonce = SecretToken.random(words: 2)
         var response = response(200, "text/html; charset=utf-8", Data(InspectorPage.document(nonce: nonce).utf8))
         response.headers["Content-Security-Policy"] = Self.policy(
@@ -62,32 +62,31 @@ struct InspectorRoutes: Sendable {
     }
 
     /// A redirect to the URL with a trailing slash, which the page's relative URLs require.
-    private var redirect: MockResponse {
+    private var redirect: LocalServer.Response {
         var response = refusal(308, "the URL must end with a slash")
         response.headers[.location] = "/\(token.text)/"
         return response
     }
 
-    private func events(_ request: ReceivedRequest) -> MockResponse {
-        let last = request.headers["Last-Event-ID"] ?? request.queryItems.first { $0.name == "after" }?.value
+    private func events(_ request: LocalServer.Request) -> LocalServer.Response {
+        let last = request.headers["Last-Event-ID"] ?? request.parameter("after")
         let feed = ChangeFeed(store: store, version: last.flatMap { Int($0) } ?? 0)
-        var response = MockResponse(statusCode: 200, chunks: feed)
-        response.headers = headers("text/event-stream; charset=utf-8")
-        return response
+        return LocalServer.Response(
+            statusCode: 200, headers: headers("text/event-stream; charset=utf-8"), chunks: feed)
     }
 
-    private func exchange(_ number: Int?) -> MockResponse {
+    private func exchange(_ number: Int?) -> LocalServer.Response {
         guard let exchange = number.flatMap(store.exchange) else { return refusal(404, "not found") }
         return json(ShownExchange(exchange, store.redaction, showsBinary: store.showsBinaryBodies))
     }
 
-    private func search(_ request: ReceivedRequest) -> MockResponse {
-        let text = request.queryItems.first { $0.name == "text" }?.value ?? ""
+    private func search(_ request: LocalServer.Request) -> LocalServer.Response {
+        let text = request.parameter("text") ?? ""
         return json(BodySearch(text, in: store.exchanges(), store.redaction))
     }
 
     /// Returns the number in the path `exchanges/NUMBER/send`; `nil` for another path or token.
-    private func numberToSend(_ request: ReceivedRequest) -> Int? {
+    private func numberToSend(_ request: LocalServer.Request) -> Int? {
         let parts = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         guard parts.count == 4, let given = parts.first, token.isEqual(to: given) else { return nil }
         let path = Array(parts.dropFirst())
@@ -96,7 +95,7 @@ struct InspectorRoutes: Sendable {
     }
 
     /// Sends a request that was changed on the page. The page must prove its origin.
-    private func send(_ number: Int, _ request: ReceivedRequest) -> MockResponse {
+    private func send(_ number: Int, _ request: LocalServer.Request) -> LocalServer.Response {
         guard request.headers["Origin"] != nil, request.headers[.contentType] == ContentType.json else {
             return refusal(403, "requests can be sent only from the page of the inspector; open the inspector's URL")
         }
@@ -115,7 +114,7 @@ struct InspectorRoutes: Sendable {
         }
     }
 
-    private var archive: MockResponse {
+    private var archive: LocalServer.Response {
         let archive = InspectorArchive(store.exchanges(), store.redaction)
         var response = response(200, ContentType.json, archive.data)
         response.headers["Content-Disposition"] = "attachment; filename=\"inspector.har\""
@@ -124,19 +123,17 @@ struct InspectorRoutes: Sendable {
 
     // MARK: Responses
 
-    private func json(_ value: some Encodable) -> MockResponse {
+    private func json(_ value: some Encodable) -> LocalServer.Response {
         guard let body = PageJSON.data(value) else { return refusal(500, "the data cannot be encoded") }
         return response(200, ContentType.json, body)
     }
 
-    private func refusal(_ status: Int, _ reason: String) -> MockResponse {
+    private func refusal(_ status: Int, _ reason: String) -> LocalServer.Response {
         response(status, "text/plain; charset=utf-8", Data("\(reason)\n".utf8))
     }
 
-    private func response(_ status: Int, _ contentType: String, _ body: Data) -> MockResponse {
-        var response = MockResponse(statusCode: status, data: body)
-        response.headers = headers(contentType)
-        return response
+    private func response(_ status: Int, _ contentType: String, _ body: Data) -> LocalServer.Response {
+        LocalServer.Response(statusCode: status, headers: headers(contentType), data: body)
     }
 
     private func headers(_ contentType: String) -> Headers {

@@ -12,13 +12,11 @@ extension MockResponse {
     /// }
     /// ```
     public struct BodyWriter: Sendable {
-        /// The destination of the bytes.
-        enum Output {
-            case connection(Socket, isChunked: Bool)
-            case session(WrittenBody)
-        }
+        package let output: any BodyOutput
 
-        let output: Output
+        package init(_ output: any BodyOutput) {
+            self.output = output
+        }
 
         /// Sends bytes, as one chunk if the body is chunked. Blocks while the client does not read.
         ///
@@ -26,24 +24,11 @@ extension MockResponse {
         ///   connection, the task has been cancelled or the server has stopped.
         public func write(_ data: Data) throws {
             guard !data.isEmpty else { return }
-            let isSent =
-                switch output {
-                case .connection(let socket, let isChunked): socket.send(isChunked ? data.chunk : data)
-                case .session(let body): body.write(data)
-                }
-            guard isSent else {
+            guard output.write(data) else {
                 throw WebServiceError(
                     .mockServer,
                     "the body cannot be sent, because the client has closed the connection, the task was cancelled, "
                         + "or the server was stopped")
-            }
-        }
-
-        /// A Boolean value that indicates whether the client has closed its side of the connection.
-        var isDisconnected: Bool {
-            switch output {
-            case .connection(let socket, _): socket.isDisconnected
-            case .session(let body): body.isCancelled
             }
         }
 
@@ -52,10 +37,21 @@ extension MockResponse {
         ///
         /// A ``MockSession`` measures the duration on its clock.
         public func pause(for duration: Duration) {
-            switch output {
-            case .connection(let socket, _): socket.pause(for: duration)
-            case .session(let body): body.pause(for: duration)
-            }
+            output.pause(for: duration)
         }
     }
+}
+
+/// The destination of the bytes of a ``MockResponse/BodyWriter``.
+package protocol BodyOutput: Sendable {
+    /// Sends bytes. Blocks while the client does not read.
+    ///
+    /// - Returns: Whether the bytes were sent.
+    func write(_ data: Data) -> Bool
+
+    /// Blocks for a duration, or until the client no longer reads.
+    func pause(for duration: Duration)
+
+    /// Whether the client no longer reads.
+    var isDisconnected: Bool { get }
 }

@@ -11,7 +11,7 @@ extension MockResponse {
     ///
     /// - Parameters:
     ///   - value: The value, which is encoded immediately. If the encoding fails, requests over a
-    ///     ``MockSession`` fail with `WebServiceError.Code.encoding`, and a ``MockServer`` responds
+    ///     ``MockSession`` fail with `WebServiceError.Code.encoding`, and a `MockServer` responds
     ///     with the status 500.
     ///   - status: The status code. Defaults to 200.
     ///   - encoder: The encoder. Defaults to `nil`: a `JSONEncoder` that sorts names.
@@ -68,7 +68,7 @@ extension MockResponse {
     ///
     /// - Parameters:
     ///   - url: The URL of the file, which is read immediately. If the file cannot be read,
-    ///     requests over a ``MockSession`` fail with the error, and a ``MockServer`` responds with
+    ///     requests over a ``MockSession`` fail with the error, and a `MockServer` responds with
     ///     the status 500.
     ///   - contentType: The media type. Defaults to `nil`: the type of a well-known file name
     ///     extension, or else `application/octet-stream`.
@@ -142,7 +142,7 @@ extension MockResponse {
 
     /// Returns a response that fails.
     ///
-    /// - Parameter error: The error of a request of a ``MockSession``. A ``MockServer`` closes the
+    /// - Parameter error: The error of a request of a ``MockSession``. A `MockServer` closes the
     ///   connection without a response, because it cannot send an error.
     public static func error(_ error: any Error) -> MockResponse {
         var response = MockResponse(statusCode: 500)
@@ -153,7 +153,7 @@ extension MockResponse {
 
     /// Returns the response with a delay before it.
     ///
-    /// A ``MockSession`` measures the delay with its clock and blocks no thread. A ``MockServer``
+    /// A ``MockSession`` measures the delay with its clock and blocks no thread. A `MockServer`
     /// sends nothing on the connection until the delay ends.
     public func after(_ delay: Duration) -> MockResponse {
         var response = self

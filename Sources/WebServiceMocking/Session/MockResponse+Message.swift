@@ -1,9 +1,9 @@
-import Foundation
-import WebServiceCore
+package import Foundation
+public import WebServiceCore
 
 /// The bytes that a server writes as the response to one request, and the action that follows.
-struct ResponseMessage {
-    enum Ending: Hashable {
+package struct ResponseMessage {
+    package enum Ending: Hashable {
         /// The connection is used for the next request.
         case keepAlive
         /// The connection is closed after the client has had time to read the response.
@@ -19,16 +19,22 @@ struct ResponseMessage {
         case halfClose
     }
 
-    var bytes = Data()
+    /// The source of a body that is written in parts.
+    package enum Source {
+        case writer(@Sendable (MockResponse.BodyWriter) throws -> Void)
+        case chunks(MockChunks)
+    }
+
+    package var bytes = Data()
     /// The size of the pieces and the pause between them; `nil` to write all bytes at once.
-    var drip: (size: Int, pause: Duration)?
+    package var drip: (size: Int, pause: Duration)?
     /// Bytes that are sent after ``bytes``, repeatedly and without end.
-    var repetition: Data?
-    /// Writes the body after ``bytes``.
-    var writer: (isChunked: Bool, write: @Sendable (MockResponse.BodyWriter) throws -> Void)?
+    package var repetition: Data?
+    /// The source of the body after ``bytes``; `nil` if they contain it.
+    package var source: (isChunked: Bool, body: Source)?
     /// Bytes that are sent after the body.
-    var end = Data()
-    var ending: Ending
+    package var end = Data()
+    package var ending: Ending
 
     /// Returns a message with the first `count` bytes and a different ending.
     func prefix(_ count: Int, _ ending: Ending) -> ResponseMessage {
@@ -43,7 +49,7 @@ extension MockResponse {
     ///   closed.
     /// - Throws: ``failure``, or an error that names the part of the response that cannot be
     ///   written.
-    func message(to request: RequestHead?) throws -> ResponseMessage {
+    package func message(to request: RequestHead?) throws -> ResponseMessage {
         switch wire {
         case .raw(let bytes): return ResponseMessage(bytes: bytes, ending: surplus == nil ? .close : .keepAlive)
         case .disconnect: return ResponseMessage(ending: .disconnect)
@@ -88,8 +94,8 @@ extension MockResponse {
         var message = ResponseMessage(bytes: heads.reduce(Data(), +), ending: keepsAlive ? .keepAlive : .close)
         guard hasContent else { return message }
         let isChunked = framing?.value == "chunked" && ownFraming.isEmpty
-        if let writer = writer ?? chunks.map({ chunks in { @Sendable in try chunks.write(to: $0) } }) {
-            message.writer = (isChunked, writer)
+        if let body = writer.map(ResponseMessage.Source.writer) ?? chunks.map(ResponseMessage.Source.chunks) {
+            message.source = (isChunked, body)
             if isChunked { message.end = try lastChunk() }
             return message
         }
@@ -127,7 +133,7 @@ extension MockResponse {
     /// Returns the last chunk with the trailer section (RFC 9112, section 7.1.2).
     ///
     /// - Throws: An error that names a field that cannot be written.
-    func lastChunk() throws -> Data {
+    package func lastChunk() throws -> Data {
         Data(("0\r\n" + (try lines(trailers.fields)) + "\r\n").utf8)
     }
 
@@ -188,7 +194,12 @@ extension Data {
     }
 
     /// The bytes as one chunk.
-    var chunk: Data {
+    package var chunk: Data {
         Data("\(String(count, radix: 16))\r\n".utf8) + self + Data("\r\n".utf8)
     }
+}
+
+extension WebServiceError.Code {
+    /// A mock server could not be started, or a ``MockResponse`` could not be written.
+    public static let mockServer = WebServiceError.Code("mockServer")
 }

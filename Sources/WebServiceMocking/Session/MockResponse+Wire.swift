@@ -1,7 +1,7 @@
 public import Foundation
 
 extension MockResponse {
-    /// The way in which a ``MockServer`` sends a response.
+    /// The way in which a `MockServer` sends a response.
     ///
     /// Except for `.raw`, the server writes the status line, ``MockResponse/headers``, the fields
     /// that frame the body, and `Connection: close` if it closes the connection afterwards.
@@ -13,7 +13,7 @@ extension MockResponse {
     /// `.cut`, `.reset`, `.stall`, `.drip`, `.throttle`, `.surplus` and `.halfClose` send the bytes
     /// of `.fixedLength`; the head does not indicate that the response is truncated. A count is a
     /// number of bytes of the whole response, starting with the status line, and is clamped to the
-    /// valid range. ``MockServer/onConnect(_:)`` causes faults before a response.
+    /// valid range. `MockServer.onConnect(_:)` causes faults before a response.
     public enum Wire: Sendable, Hashable {
         /// The body with its `Content-Length`.
         case fixedLength

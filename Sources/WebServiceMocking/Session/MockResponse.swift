@@ -5,26 +5,26 @@ public import WebServiceCore
 public import FoundationNetworking
 #endif
 
-/// The response of a ``MockSession`` or a ``MockServer``.
+/// The response of a ``MockSession`` or a `MockServer`.
 ///
 /// ```swift
 /// var response = MockResponse(statusCode: 200, json: ["brewers": [["name": "Long Trail"]]])
 /// response.headers["Cache-Control"] = "no-store"
 /// ```
 public struct MockResponse: Sendable {
-    /// The status code. A ``MockServer`` replaces values other than 100 to 999 with 500.
+    /// The status code. A `MockServer` replaces values other than 100 to 999 with 500.
     public var statusCode: Int
 
     /// The header fields.
     ///
-    /// A ``MockSession`` adds no fields; a ``MockServer`` adds those that frame the response (see
+    /// A ``MockSession`` adds no fields; a `MockServer` adds those that frame the response (see
     /// ``Wire``).
     public var headers = Headers()
 
     /// The body.
     ///
     /// As in a real exchange, the body is omitted for HEAD requests and the statuses 1xx, 204, 205
-    /// and 304. It is never encoded: with `Content-Encoding`, a ``MockServer`` sends these bytes,
+    /// and 304. It is never encoded: with `Content-Encoding`, a `MockServer` sends these bytes,
     /// and a ``MockSession`` delivers them as the decoded body.
     public var data: Data {
         didSet { failure = nil }
@@ -32,7 +32,7 @@ public struct MockResponse: Sendable {
 
     /// The URL of the response. Defaults to `nil`: the URL of the request.
     ///
-    /// A ``MockServer`` ignores this property.
+    /// A `MockServer` ignores this property.
     public var url: URL?
 
     /// The HTTP version. Defaults to `HTTP/1.1`.
@@ -41,7 +41,7 @@ public struct MockResponse: Sendable {
     /// The delay before the response. Defaults to zero; see ``after(_:)``.
     public var delay = Duration.zero
 
-    /// The way in which a ``MockServer`` sends the response.
+    /// The way in which a `MockServer` sends the response.
     ///
     /// A ``MockSession`` delivers the body as a whole, and fails like a real session. With
     /// ``Wire/disconnect``, and with ``Wire/cut(after:)`` and ``Wire/reset(after:)`` before the end
@@ -53,7 +53,7 @@ public struct MockResponse: Sendable {
     /// `URLError.badServerResponse`. The bytes of ``Wire/raw(_:)`` are not parsed.
     public var wire = Wire.fixedLength
 
-    /// The interim responses that a ``MockServer`` sends before this one (RFC 9110, section 15.2).
+    /// The interim responses that a `MockServer` sends before this one (RFC 9110, section 15.2).
     ///
     /// Interim responses have status codes from 100 to 199 and no body. A ``MockSession`` ignores
     /// them.
@@ -61,13 +61,13 @@ public struct MockResponse: Sendable {
 
     /// The trailer fields after the body (RFC 9110, section 6.5).
     ///
-    /// A ``MockServer`` sends them after a chunked body, and a ``MockSession`` delivers them to
+    /// A `MockServer` sends them after a chunked body, and a ``MockSession`` delivers them to
     /// streams.
     public var trailers = Headers()
 
     /// The closure that writes the body; `nil` if ``data`` is the body.
     ///
-    /// A ``MockServer`` calls the closure on the thread of the connection, after it has sent the
+    /// A `MockServer` calls the closure on the thread of the connection, after it has sent the
     /// head. The body is chunked unless ``headers`` contain `Content-Length`. If the closure throws
     /// an error, the connection is closed, so that the client detects an incomplete response. A
     /// ``MockSession`` calls the closure on a background thread. If the closure throws an error,
@@ -75,19 +75,19 @@ public struct MockResponse: Sendable {
     public var writer: (@Sendable (_ body: BodyWriter) throws -> Void)?
 
     /// The acceptance of a WebSocket handshake; `nil` for other responses.
-    var upgrade: WebSocketUpgrade?
+    package var upgrade: (any ConnectionUpgrade)?
 
     /// The sequence of the body; `nil` if ``data`` is the body.
-    var chunks: MockChunks?
+    package var chunks: MockChunks?
 
     /// Called with the connection after the response is sent and before the next request is read.
     ///
     /// With ``Wire/raw(_:)``, the connection then stays open.
-    var surplus: (@Sendable (Socket) -> Void)?
+    package var surplus: (@Sendable (_ connection: any BodyOutput) -> Void)?
 
     /// The error of a body that could not be encoded, or of ``error(_:)``.
     ///
-    /// A ``MockServer`` responds with the status 500 and the error, or closes the connection for
+    /// A `MockServer` responds with the status 500 and the error, or closes the connection for
     /// ``Wire/disconnect``.
     var failure: (any Error)?
 
@@ -121,7 +121,7 @@ public struct MockResponse: Sendable {
     /// ```
     /// A ``MockSession`` delivers each element when the sequence produces it, and waits while the
     /// reader of a stream is paused. If the sequence throws an error, the request fails with that
-    /// error. The timeout of the request applies until the iteration starts. A ``MockServer`` sends
+    /// error. The timeout of the request applies until the iteration starts. A `MockServer` sends
     /// each element as a chunk; if the sequence throws an error, it closes the connection. The
     /// sequence is cancelled when the task is cancelled or the client closes the connection.
     ///
@@ -143,7 +143,7 @@ public struct MockResponse: Sendable {
     ///   - statusCode: The status code.
     ///   - json: An object that `JSONSerialization` accepts, or a single value. Keys are sorted. If
     ///     the encoding fails, requests over a ``MockSession`` fail with
-    ///     `WebServiceError.Code.encoding`, and a ``MockServer`` responds with the status 500.
+    ///     `WebServiceError.Code.encoding`, and a `MockServer` responds with the status 500.
     public init(statusCode: Int, json: Any) {
         self.init(statusCode: statusCode)
         headers[.contentType] = ContentType.json
@@ -157,7 +157,7 @@ public struct MockResponse: Sendable {
     }
 
     /// Creates a plain-text response.
-    init(statusCode: Int, text: String) {
+    package init(statusCode: Int, text: String) {
         self.init(statusCode: statusCode, data: Data(text.utf8))
         headers[.contentType] = "text/plain; charset=utf-8"
     }
@@ -228,7 +228,7 @@ struct NoResponse: Error {}
 
 extension [MockResponse] {
     /// Returns the response to a call, counted from 1; the last one is repeated.
-    func response(ofCall call: Int) -> MockResponse {
+    package func response(ofCall call: Int) -> MockResponse {
         indices.contains(call - 1) ? self[call - 1] : last ?? MockResponse(statusCode: 500)
     }
 }

@@ -168,36 +168,6 @@ public final class MockSession: MockableSession, StreamingSession {
         }
     }
 
-    /// The responder to the handshake of a WebSocket connection.
-    enum HandshakeResponder {
-        case response(MockResponse)
-        case passed(any ConnectingSession)
-    }
-
-    func responder(for request: EncodedRequest) async throws -> HandshakeResponder {
-        let sent = try SentRequest(request)
-        let arrival = stubTable.receive(sent)
-        guard let match = stubTable.match(sent, arrival) else {
-            if let session = passthrough as? any ConnectingSession { return .passed(session) }
-            throw WebServiceError(.noStub, stubTable.recordUnmatched(sent, arrival), request: request.source)
-        }
-        let received = match.request ?? sent.received
-        let response: MockResponse
-        switch match.stub.responder {
-        case .handler(let handler): response = try handler(received)
-        case .asyncHandler(let handler): response = try await handler(received)
-        case .sequence(let responses): response = responses.response(ofCall: match.call)
-        case .result(let result):
-            var result = result
-            while let computed = result as? ComputedResult { result = try computed.compute(sent.request) }
-            response = result as? MockResponse ?? MockResponse(statusCode: 500)
-        case nil: response = MockResponse(statusCode: 500)
-        }
-        if let failure = response.failure { throw failure }
-        if response.delay > .zero { try await clock.sleep(for: response.delay) }
-        return .response(response)
-    }
-
     private static func outcome(of result: any MockableDataTaskResult, to request: SentRequest) throws
         -> MockDataTask.Outcome
     {

@@ -52,10 +52,14 @@ extension URLError: MockableDataTaskResult {
 }
 
 /// A result that a closure determines from the request.
-struct ComputedResult: MockableDataTaskResult {
+package struct ComputedResult: MockableDataTaskResult {
     let compute: @Sendable (any URLRequestEncodable) throws -> any MockableDataTaskResult
 
-    func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {
+    package init(compute: @escaping @Sendable (any URLRequestEncodable) throws -> any MockableDataTaskResult) {
+        self.compute = compute
+    }
+
+    package func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {
         do {
             return try compute(request).dataTaskResult(request: request)
         } catch {

@@ -85,7 +85,7 @@ public final class RequestRecordingSession: MockableSession, StreamingSession {
 }
 
 /// A task that forwards all calls to another task, and records the request before it is resumed.
-final class RecordingTask: StreamTask {
+package final class RecordingTask: StreamTask {
     private let inner: any DataTask
     private let onCancel: @Sendable () -> Void
     private let record: Mutex<TaskPhase<@Sendable () -> Void>>
@@ -93,7 +93,7 @@ final class RecordingTask: StreamTask {
     /// - Parameters:
     ///   - onCancel: Called before each cancellation.
     ///   - record: Called before the first `resume()`, unless the task was cancelled before.
-    init(
+    package init(
         _ inner: any DataTask, onCancel: @escaping @Sendable () -> Void = {}, record: @escaping @Sendable () -> Void
     ) {
         self.inner = inner
@@ -101,17 +101,17 @@ final class RecordingTask: StreamTask {
         self.record = Mutex(.suspended(record))
     }
 
-    var state: DataTaskState { inner.state }
+    package var state: DataTaskState { inner.state }
 
-    func resume() {
+    package func resume() {
         record.withLock { $0.resume() }?()
         inner.resume()
     }
 
-    func suspend() { inner.suspend() }
-    func receiveMore() { (inner as? any StreamTask)?.receiveMore() }
+    package func suspend() { inner.suspend() }
+    package func receiveMore() { (inner as? any StreamTask)?.receiveMore() }
 
-    func cancel() {
+    package func cancel() {
         _ = record.withLock { $0.complete() }
         onCancel()
         inner.cancel()

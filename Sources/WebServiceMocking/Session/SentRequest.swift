@@ -1,5 +1,5 @@
-import Foundation
-import WebServiceCore
+package import Foundation
+package import WebServiceCore
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -8,13 +8,13 @@ import FoundationNetworking
 /// A request that is encoded once, then recorded, matched and responded to.
 ///
 /// An `EncodedRequest` is converted to a `URLRequest` only on demand.
-struct SentRequest: Sendable {
+package struct SentRequest: Sendable {
     /// An `EncodedRequest` or a `URLRequest`.
-    let request: any URLRequestEncodable
+    package let request: any URLRequestEncodable
     /// The idle timeout of the request, which ``MockDataTask`` measures from `resume()`.
-    let timeout: Duration
+    package let timeout: Duration
     /// The maximum length of the response body in bytes; `nil` for no limit.
-    let maximumResponseBytes: Int?
+    package let maximumResponseBytes: Int?
     /// The bytes of a body with files; `nil` if the body has no files, or before ``readingBody()``.
     private var fileBody: Data?
 
@@ -22,7 +22,7 @@ struct SentRequest: Sendable {
     ///
     /// - Throws: The error of the request, or `URLError.unsupportedURL` if the scheme is not http
     ///   or https.
-    init(_ request: any URLRequestEncodable) throws {
+    package init(_ request: any URLRequestEncodable) throws {
         if let request = request as? EncodedRequest {
             self.request = request
             timeout = request.timeout
@@ -46,7 +46,7 @@ struct SentRequest: Sendable {
     /// Returns the request with the bytes of the files in its body, as a transport would send them.
     ///
     /// - Throws: `WebServiceError` with the code `encoding` if a file cannot be read.
-    func readingBody() throws -> SentRequest {
+    package func readingBody() throws -> SentRequest {
         guard let source = (request as? EncodedRequest)?.bodySource else { return self }
         let reader = BodyReader(source)
         var body = Data()
@@ -64,9 +64,9 @@ struct SentRequest: Sendable {
 }
 
 extension SentRequest: IncomingRequest {
-    var encodable: (any URLRequestEncodable)? { request }
+    package var encodable: (any URLRequestEncodable)? { request }
 
-    var received: ReceivedRequest {
+    package var received: ReceivedRequest {
         if let request = request as? EncodedRequest {
             var headers = request.headers
             if let contentType = request.contentType { headers.add(contentType, for: .contentType) }
@@ -89,7 +89,7 @@ extension SentRequest: IncomingRequest {
 
 extension URLRequestEncodable {
     /// The URL, without creating a `URLRequest` if possible.
-    var sentURL: URL? {
+    package var sentURL: URL? {
         (self as? EncodedRequest).map { URL(string: $0.url) } ?? urlRequestValue.url
     }
 
@@ -101,7 +101,7 @@ extension URLRequestEncodable {
 
 extension String {
     /// The origin of a URL, and the path and the query after it. The path begins with a slash.
-    var originAndTarget: (origin: String, target: String) {
+    package var originAndTarget: (origin: String, target: String) {
         // The slash, question mark or number sign that ends the origin (RFC 3986, section 3.2).
         let authority = firstRange(of: "://")?.upperBound ?? startIndex
         let end = self[authority...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? endIndex

@@ -3,7 +3,7 @@ import Foundation
 import WebServiceCore
 
 /// A body that a thread writes, for a response of a ``MockSession``.
-final class WrittenBody: Sendable {
+final class WrittenBody: BodyOutput {
     private struct State {
         var isCancelled = false
         /// The error of the task that takes the bytes.
@@ -23,7 +23,7 @@ final class WrittenBody: Sendable {
         self.clock = clock
     }
 
-    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+    package var isDisconnected: Bool { state.withLock { $0.isCancelled } }
 
     /// The first error of the task that takes the bytes, which ends the body.
     var failure: (any Error)? { state.withLock { $0.failure } }
@@ -90,7 +90,7 @@ extension MockChunks {
                 try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                     body.replaceToken(by: clock.beginWork())
                     DispatchQueue.global().async {
-                        let result = Result { try writer(MockResponse.BodyWriter(output: .session(body))) }
+                        let result = Result { try writer(MockResponse.BodyWriter(body)) }
                         continuation.resume(with: body.failure.map { .failure($0) } ?? result)
                         body.replaceToken(by: nil)
                     }

@@ -1,17 +1,17 @@
-import WebServiceCore
+package import WebServiceCore
 import WebServiceDiagnostics
 
 /// The first difference between an expected JSON value and a received one.
 ///
 /// Received objects may have additional names. Arrays must have the same number of elements.
-struct JSONDifference {
+package struct JSONDifference {
     /// The location of the difference, such as `brewers[0].name`; empty for the whole value.
-    private(set) var path: String
-    private(set) var expected: String
-    private(set) var received: String
+    package private(set) var path: String
+    package private(set) var expected: String
+    package private(set) var received: String
 
     /// Returns the first difference, in the order of the names, or `nil` if there is none.
-    static func first(_ expected: JSONValue, _ received: JSONValue, isSecret: Bool = false) -> JSONDifference? {
+    package static func first(_ expected: JSONValue, _ received: JSONValue, isSecret: Bool = false) -> JSONDifference? {
         switch (expected, received) {
         case (.object(let expected), .object(let received)):
             for name in expected.keys.sorted() {

@@ -1,9 +1,9 @@
 public import Foundation
 public import WebServiceCore
 
-/// A request as a ``MockServer`` or a ``MockSession`` received it.
+/// A request as a `MockServer` or a ``MockSession`` received it.
 public struct ReceivedRequest: Sendable, Hashable {
-    let head: RequestHead
+    package let head: RequestHead
 
     /// The body without chunk framing; empty if the request has no body.
     public let body: Data
@@ -20,29 +20,34 @@ public struct ReceivedRequest: Sendable, Hashable {
     public let connection: Int
 
     /// The origin of a request of a ``MockSession``, such as `https://api.test`.
-    let origin: String?
+    package let origin: String?
 
-    /// A Boolean value that indicates whether the request of a ``MockServer`` arrived over TLS.
-    var isSecure = false
+    /// A Boolean value that indicates whether the request of a `MockServer` arrived over TLS.
+    package var isSecure = false
 
     /// The verified certificate of the client; `nil` if it has none.
     ///
-    /// See ``MockServer/init(clientCA:requiresClientCertificate:port:handler:)``.
-    public internal(set) var clientCertificate: ClientCertificate?
+    /// See `MockServer.init(clientCA:requiresClientCertificate:port:handler:)`.
+    public package(set) var clientCertificate: ClientCertificate?
 
-    /// The certificate of the client of a ``MockServer``.
+    /// The certificate of the client of a `MockServer`.
     public struct ClientCertificate: Sendable, Hashable {
         /// The subject (RFC 4514), such as `CN=ann,O=Brewery`.
         public let subject: String
         /// The certificate in DER.
         public let der: Data
+
+        package init(subject: String, der: Data) {
+            self.subject = subject
+            self.der = der
+        }
     }
 
     /// The values of the placeholders in the path of the stub that matched, decoded, by their
     /// names; see ``RequestMatcher/path(_:)``.
     public internal(set) var pathParameters: [String: String] = [:]
 
-    init(head: RequestHead, body: Data, rawBytes: Data = Data(), connection: Int = 0, origin: String? = nil) {
+    package init(head: RequestHead, body: Data, rawBytes: Data = Data(), connection: Int = 0, origin: String? = nil) {
         self.head = head
         self.body = body
         self.rawBytes = rawBytes

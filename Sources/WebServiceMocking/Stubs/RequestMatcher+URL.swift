@@ -4,7 +4,7 @@ extension RequestMatcher {
     /// Matches requests to a host, such as `api.example.com`.
     ///
     /// - Parameter host: The host without a port; an IPv6 address is in brackets. Case is ignored.
-    ///   For a ``MockServer``, it is compared with the `Host` field.
+    ///   For a `MockServer`, it is compared with the `Host` field.
     public static func host(_ host: String) -> RequestMatcher {
         let expected = host.asciiLowercased()
         return RequestMatcher("host \(Excerpt.text(host))") {
@@ -21,7 +21,7 @@ extension RequestMatcher {
     /// ```
     /// A request matches if the scheme, host and port are equal, the path matches as in
     /// ``path(_:)``, and the query contains at least the specified names and values. For a
-    /// ``MockServer``, the scheme is `https` with TLS and otherwise `http`, and the host and port
+    /// `MockServer`, the scheme is `https` with TLS and otherwise `http`, and the host and port
     /// are those of the `Host` field.
     ///
     /// - Parameter url: An absolute http or https URL. Any other string matches no request.

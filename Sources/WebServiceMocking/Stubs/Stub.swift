@@ -40,7 +40,7 @@ public final class Stub: Sendable, CustomStringConvertible {
         case encodable(MockSession.Matcher)
     }
 
-    enum Responder: Sendable {
+    package enum Responder: Sendable {
         /// A result of a session.
         case result(any MockableDataTaskResult)
         case handler(Handler)
@@ -112,7 +112,7 @@ public final class Stub: Sendable, CustomStringConvertible {
     }
 
     /// The responder; `nil` after ``release()``.
-    var responder: Responder? { state.withLock { $0.responder } }
+    package var responder: Responder? { state.withLock { $0.responder } }
 
     /// Releases the responder, which may retain the owner of the stub.
     func release() {

@@ -19,7 +19,7 @@ extension StubResponder {
     /// ```swift
     /// session.on(.GET, "/users") { _ in .json(try await store.users()) }
     /// ```
-    /// For a ``MockSession``, no thread waits for the closure. For a ``MockServer``, the closure
+    /// For a ``MockSession``, no thread waits for the closure. For a `MockServer`, the closure
     /// occupies the thread of the connection.
     ///
     /// - Parameters:

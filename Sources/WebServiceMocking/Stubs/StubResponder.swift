@@ -1,6 +1,6 @@
 public import WebServiceCore
 
-/// A mock that responds to requests from stubs: a ``MockSession`` or a ``MockServer``.
+/// A mock that responds to requests from stubs: a ``MockSession`` or a `MockServer`.
 ///
 /// ```swift
 /// session.on(.GET, "/users", .json(users))
@@ -105,8 +105,8 @@ extension StubResponder {
     ///   - line: The line in that file.
     ///   - column: The column in that line.
     ///   - handler: Returns the response. If it throws an error, a request over a ``MockSession``
-    ///     fails with that error, and a ``MockServer`` responds with the status 500. A server
-    ///     retains the handler until ``MockServer/stop()``, so a handler that retains the server
+    ///     fails with that error, and a `MockServer` responds with the status 500. A server
+    ///     retains the handler until `MockServer.stop()`, so a handler that retains the server
     ///     prevents the deallocation of both until then.
     @discardableResult
     public func on(

@@ -45,7 +45,7 @@ extension StubTable {
     }
 
     /// Waits for the next request that has not been returned yet, and returns it.
-    func nextRequest() async throws -> ReceivedRequest {
+    package func nextRequest() async throws -> ReceivedRequest {
         let number = state.withLock { $0.readers.nextNumber() }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in

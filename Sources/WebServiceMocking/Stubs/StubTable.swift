@@ -1,8 +1,8 @@
 import Foundation
-import WebServiceCore
+package import WebServiceCore
 
 /// A request in the form in which a session or a server received it.
-protocol IncomingRequest: Sendable {
+package protocol IncomingRequest: Sendable {
     /// The request for matchers and handlers.
     var received: ReceivedRequest { get }
     /// The request of a session; `nil` for the request of a server.
@@ -10,25 +10,25 @@ protocol IncomingRequest: Sendable {
 }
 
 extension ReceivedRequest: IncomingRequest {
-    var received: ReceivedRequest { self }
-    var encodable: (any URLRequestEncodable)? { nil }
+    package var received: ReceivedRequest { self }
+    package var encodable: (any URLRequestEncodable)? { nil }
 }
 
 /// The stubs of a ``StubResponder``, and the requests that it received.
 public final class StubTable: Sendable {
     /// A request with its number and the stubs that existed when it arrived.
-    struct Arrival: Sendable {
+    package struct Arrival: Sendable {
         /// The number of the request, counted from 0.
-        let number: Int
-        let stubs: [Stub]
+        package let number: Int
+        package let stubs: [Stub]
     }
 
     /// The stub that responds to a request.
-    struct Match {
-        let stub: Stub
+    package struct Match {
+        package let stub: Stub
         /// The number of the call of the stub, counted from 1.
-        let call: Int
-        let request: ReceivedRequest?
+        package let call: Int
+        package let request: ReceivedRequest?
     }
 
     struct State {
@@ -47,7 +47,7 @@ public final class StubTable: Sendable {
 
     let state = Mutex(State())
 
-    init() {}
+    package init() {}
 
     func add(_ stub: Stub) -> Stub {
         let isAdded = state.withLock { state in
@@ -69,7 +69,7 @@ public final class StubTable: Sendable {
     /// Releases the handlers of all stubs, including those that are added later.
     ///
     /// All other data remains available for a verification.
-    func close() {
+    package func close() {
         let stubs = state.withLock { state in
             state.isClosed = true
             return state.stubs
@@ -81,7 +81,7 @@ public final class StubTable: Sendable {
     // MARK: Requests
 
     /// Records a request.
-    func receive(_ request: some IncomingRequest) -> Arrival {
+    package func receive(_ request: some IncomingRequest) -> Arrival {
         let (arrival, reader) = state.withLock { state in
             state.requests.append(request)
             let arrival = Arrival(number: state.requests.count - 1, stubs: state.stubs)
@@ -109,7 +109,7 @@ public final class StubTable: Sendable {
     }
 
     /// Returns the last stub that matches and has not reached its limit, and counts its call.
-    func match(_ request: some IncomingRequest, _ arrival: Arrival) -> Match? {
+    package func match(_ request: some IncomingRequest, _ arrival: Arrival) -> Match? {
         var input: MatchInput?
         for stub in arrival.stubs.reversed() {
             var values: [String: String] = [:]
@@ -137,7 +137,7 @@ public final class StubTable: Sendable {
     /// Records a request that matches no stub, and returns a description.
     ///
     /// - Returns: The method, the path, and the closest stubs with their mismatches.
-    func recordUnmatched(_ request: some IncomingRequest, _ arrival: Arrival) -> String {
+    package func recordUnmatched(_ request: some IncomingRequest, _ arrival: Arrival) -> String {
         let description = Self.describe(request.received, closestOf: arrival.stubs)
         state.withLock { $0.unmatched.append(description) }
         return description

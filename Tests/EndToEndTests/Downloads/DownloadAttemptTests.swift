@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// The number of requests of downloads whose server sends little or accepts few connections.
 @Suite("Attempts of downloads", .permit)

@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// Downloads to a full disk.
 @Suite("Downloads to a small disk", .permit)

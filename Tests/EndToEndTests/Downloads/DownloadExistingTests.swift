@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// Downloads to a destination that the caller names, where other files exist.
 @Suite("Existing files at the destination of a download", .permit)

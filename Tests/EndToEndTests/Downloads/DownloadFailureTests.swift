@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// Interruptions, cancellation, destinations that cannot be used and hashes.
 @Suite("Downloads that fail", .permit)

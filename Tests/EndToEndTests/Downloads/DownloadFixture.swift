@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// A server of one file, and a folder for the downloads of it.
 final class DownloadFixture: Sendable {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// Kills a process that downloads, again and again, and continues in the next one.
 @Suite("Downloads whose process is killed", .permit(minutes: 30))

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// Downloads into a folder, whose names a server chooses, where other files exist.
 @Suite("Names of downloads beside other files", .permit)

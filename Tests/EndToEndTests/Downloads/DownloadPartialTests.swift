@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// The partial files that downloads leave.
 @Suite("Partial files of downloads", .permit)

@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// Downloads by several requests at a time.
 @Suite("Downloads in pieces", .permit)

@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
 import WebServiceResilience
+import WebServiceServer
 
 /// Downloads and uploads in a `TaskQueue`, over sockets.
 @Suite("Queues of downloads", .permit)

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// Responses that are not the requested part of the file.
 @Suite("Downloads that start over", .permit)

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// Responses whose status, range, length and entity tag disagree, over real sessions.
 ///

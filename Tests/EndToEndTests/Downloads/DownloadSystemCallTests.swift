@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 import WebServiceDownloads
 import WebServiceMocking
+import WebServiceServer
 
 /// The program strace, with which system calls of a probe fail or are slow.
 private enum Tracer {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// Range requests to a mock server with numbers of any size.
 @Suite("Ranges of mock responses", .permit)

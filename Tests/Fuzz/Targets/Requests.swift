@@ -2,6 +2,7 @@ import Foundation
 
 @testable import WebServiceCore
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

@@ -1,6 +1,7 @@
 package import Foundation
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// A folder that loses what was not synchronized, as a disk does when the power fails.
 ///

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// A service with a clock of the system.
 @Suite(.permit) struct ServiceClockRealTimeTests {

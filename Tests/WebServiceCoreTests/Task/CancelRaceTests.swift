@@ -4,6 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 import WebServiceMocking
+import WebServiceServer
 
 @testable import WebServiceCore
 

@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceMocking
+import WebServiceServer
 
 @testable import WebServiceCore
 

@@ -3,6 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceMocking
+import WebServiceServer
 
 @testable import WebServiceCore
 

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 @Suite("Byte connections: beside requests", .permit)
 struct ByteConnectionPoolTests {

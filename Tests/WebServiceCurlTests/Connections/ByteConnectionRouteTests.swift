@@ -6,6 +6,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 @Suite("Byte connections: proxies and addresses", .permit)
 struct ByteConnectionRouteTests {

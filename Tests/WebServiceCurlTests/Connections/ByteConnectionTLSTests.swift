@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 /// Over real TLS. `./scripts/test` installs nginx and openssl if they are missing.
 @Suite(

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceMocking
+import WebServiceServer
 
 /// An HTTP/1.1 server that responds to the head of a request and reads no body. Written in Python,
 /// because a thread of this process would run between the calls of the session.

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceMocking
+import WebServiceServer
 
 /// An HTTP/2 server that treats one request as a test demands and responds to each other one with
 /// the number of its connection. Written in Python, because nginx and `MockServer` send no such

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import WebServiceMocking
+import WebServiceServer
 
 /// hypercorn on loopback, until the end of the test: HTTP/3 over UDP, and HTTP/2 and HTTP/1.1 on the
 /// TCP port with the same number.

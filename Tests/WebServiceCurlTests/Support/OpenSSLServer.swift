@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// `openssl s_server` on loopback, whose connection is its standard input and output.
 ///

@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import WebServiceMocking
+import WebServiceServer
 
 /// nginx without TLS, on loopback and on a Unix domain socket.
 ///

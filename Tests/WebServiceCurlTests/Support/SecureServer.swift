@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import WebServiceMocking
+import WebServiceServer
 
 /// nginx with TLS on loopback: certificates that openssl creates for this run, HTTP/2, and a port
 /// that requests a client certificate.

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceMocking
+import WebServiceServer
 
 /// An HTTP/1.1 server over TLS that sends bytes that no request asked for. Written in Python,
 /// because nginx sends no such bytes.

@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 @Suite("Curl session: life of a transfer", .permit)
 struct CurlTransferTests {

@@ -4,8 +4,10 @@ import Testing
 import WebServiceCore
 import WebServiceDiagnostics
 
+import WebServiceMocking
+import WebServiceServer
+
 @testable import WebServiceInspector
-@testable import WebServiceMocking
 
 @Suite("The requests that the page of an inspector changes", .permit)
 struct ChangedRequestTests {
@@ -68,12 +70,15 @@ struct ChangedRequestTests {
         }
     }
 
-    private func post(_ body: String, _ headers: [(String, String)] = [], token other: String? = nil) -> MockResponse {
+    private func post(_ body: String, _ headers: [(String, String)] = [], token other: String? = nil)
+        -> LocalServer.Response
+    {
         let routes = InspectorRoutes(port: 4711, token: token, store: inspected.store)
         let fields = [("Host", "127.0.0.1:4711"), ("Content-Type", "application/json")] + headers
-        let head = RequestHead(
-            method: .POST, target: "/\(other ?? token.text)/exchanges/1/send", headers: Headers(fields))
-        return routes.response(to: ReceivedRequest(head: head, body: Data(body.utf8)))
+        return routes.response(
+            to: LocalServer.Request(
+                method: .POST, target: "/\(other ?? token.text)/exchanges/1/send", headers: Headers(fields),
+                body: Data(body.utf8)))
     }
 
     @Test("Only the page sends requests")
@@ -97,12 +102,12 @@ struct ChangedRequestTests {
     @Test("An inspector without a service sends nothing")
     func withoutService() {
         let store = ExchangeStore(maximumExchanges: 1, bodyLimit: 1, memoryLimit: 1, redaction: .standard)
-        let head = RequestHead(
+        let request = LocalServer.Request(
             method: .POST, target: "/\(token.text)/exchanges/1/send",
             headers: [
                 "Host": "127.0.0.1:4711", "Content-Type": "application/json", "Origin": "http://127.0.0.1:4711",
-            ])
+            ], body: Data("{}".utf8))
         let routes = InspectorRoutes(port: 4711, token: token, store: store)
-        #expect(routes.response(to: ReceivedRequest(head: head, body: Data("{}".utf8))).statusCode == 409)
+        #expect(routes.response(to: request).statusCode == 409)
     }
 }

@@ -2,9 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
+import WebServiceMocking
+import WebServiceServer
 
 @testable import WebServiceInspector
-@testable import WebServiceMocking
 
 @Suite("The server of an inspector", .permit)
 struct InspectorRoutesTests {
@@ -14,9 +15,8 @@ struct InspectorRoutesTests {
 
     private func response(
         _ path: String, _ method: Request.Method = .GET, _ headers: [(String, String)] = [("Host", "127.0.0.1:4711")]
-    ) -> MockResponse {
-        let head = RequestHead(method: method, target: path, headers: Headers(headers))
-        return routes.response(to: ReceivedRequest(head: head, body: Data()))
+    ) -> LocalServer.Response {
+        routes.response(to: LocalServer.Request(method: method, target: path, headers: Headers(headers)))
     }
 
     private var paths: [String] { ["", "archive", "events", "exchanges/1"].map { "/\(token.text)/\($0)" } }

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// The code of the guide's chapter on mocking, in the same order.
 @Suite(.permit) struct GuideMockingTests {

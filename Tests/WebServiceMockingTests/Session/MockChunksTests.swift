@@ -5,6 +5,7 @@ import Testing
 import WebServiceCore
 
 @testable import WebServiceMocking
+@testable import WebServiceServer
 
 @Suite("Response bodies of a mock session from a sequence", .permit)
 struct MockChunksTests {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 @Suite("Requests of a mock session that another session sends", .permit) struct PassthroughTests {
     private let server: MockServer

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// Promises that `SessionScenario` does not cover, because they concern suspension or only
 /// the mock.

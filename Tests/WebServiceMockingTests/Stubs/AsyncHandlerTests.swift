@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 @Suite("Asynchronous stubs", .permit) struct AsyncHandlerTests {
     private let gate = AsyncStream.makeStream(of: String.self)

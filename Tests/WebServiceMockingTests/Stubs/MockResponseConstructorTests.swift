@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 @Suite(.permit) struct MockResponseConstructorTests {
     struct Brewer: Codable, Sendable { var name: String, founded: Date? }

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 @Suite("Matchers of hosts and URLs", .permit) struct RequestURLMatcherTests {
     private func received(_ url: String) async throws -> ReceivedRequest {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// Delays of responses without a test clock.
 @Suite("Stubs: real time", .permit) struct StubRealTimeTests {

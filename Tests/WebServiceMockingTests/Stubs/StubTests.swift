@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// The declarations of stubs, over a session and over a server.
 @Suite(.permit) struct StubTests {

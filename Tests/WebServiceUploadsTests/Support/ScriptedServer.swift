@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// A server that expects certain requests in order, as in the examples of a specification.
 final class ScriptedServer: Sendable {

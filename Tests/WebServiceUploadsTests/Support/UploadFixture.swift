@@ -2,6 +2,7 @@ import Foundation
 import TestSupport
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 import WebServiceUploads
 
 #if WEBSERVICE_CURL

@@ -4,7 +4,7 @@ import TestSupport
 import WebServiceCore
 import WebServiceFields
 import WebServiceMocking
-
+import WebServiceServer
 @testable import WebServiceUploads
 
 /// A server of one of the protocols that rejects every violation by the client, and records it.

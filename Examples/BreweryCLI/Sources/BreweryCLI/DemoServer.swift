@@ -1,6 +1,7 @@
 import Foundation
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// The brewery API on this machine, for `--demo`.
 enum DemoServer {

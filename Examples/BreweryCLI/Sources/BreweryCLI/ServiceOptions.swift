@@ -3,6 +3,7 @@ import Foundation
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
+import WebServiceServer
 
 #if WEBSERVICE_CURL
 import WebServiceCurl

@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import WebServiceMocking
+import WebServiceServer
 
 /// The built program, started as a process.
 @Suite("The program", .timeLimit(.minutes(2)))

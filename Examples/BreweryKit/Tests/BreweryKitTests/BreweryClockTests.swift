@@ -1,6 +1,7 @@
 @testable import BreweryKit
 import Foundation
 import Testing
+import WebServiceCassettes
 import WebServiceCore
 import WebServiceMocking
 

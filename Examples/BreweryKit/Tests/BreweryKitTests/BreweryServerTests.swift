@@ -2,6 +2,7 @@
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// The client over real connections.
 @Suite(.timeLimit(.minutes(5))) struct BreweryServerTests {

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 @testable import BreweryModels
 

@@ -7,6 +7,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
+import WebServiceServer
 
 @testable import BreweryWeb
 

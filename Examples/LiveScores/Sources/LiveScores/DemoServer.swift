@@ -1,6 +1,7 @@
 import Foundation
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// A server in the process, whose matches have six goals each.
 ///

@@ -8,6 +8,7 @@ import Testing
 import Tracing
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 @testable import Recipes
 

@@ -2,6 +2,7 @@ import Foundation
 import Synchronization
 import WebServiceCore
 import WebServiceMocking
+import WebServiceServer
 
 /// A to-do, as the API transfers it.
 struct Todo: Codable, Hashable, Sendable {

@@ -11,7 +11,9 @@ let package = Package(
             name: "BreweryKitTests",
             dependencies: [
                 "BreweryKit",
+                .product(name: "WebServiceCassettes", package: "WebService"),
                 .product(name: "WebServiceMocking", package: "WebService"),
+                .product(name: "WebServiceServer", package: "WebService"),
                 .product(name: "WebServiceTesting", package: "WebService"),
             ],
             resources: [.process("Cassettes")]
