@@ -2,7 +2,7 @@ import CSQLite
 import Foundation
 import TestSupport
 import Testing
-public import WebServiceCore
+package import WebServiceCore
 import WebServiceMocking
 import WebServiceServer
 public import WebServiceStorage
