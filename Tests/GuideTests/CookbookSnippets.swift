@@ -3,7 +3,6 @@ import Observation
 import TestSupport
 import Testing
 import WebServiceCaching
-import WebServiceCallbacks
 import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceDownloads

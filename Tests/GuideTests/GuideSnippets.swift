@@ -2,7 +2,6 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCaching
-import WebServiceCallbacks
 import WebServiceCassettes
 import WebServiceConformance
 public import WebServiceCore

@@ -2,7 +2,7 @@ import CSQLite
 import Foundation
 import TestSupport
 import Testing
-package import WebServiceCore
+import WebServiceCore
 import WebServiceMocking
 import WebServiceServer
 public import WebServiceStorage
