@@ -65,22 +65,20 @@ func dependencies(_ names: [String]) -> [Target.Dependency] {
 module(
     "WebServiceCore",
     tests: [
-        "WebServiceCaching", "WebServiceCallbacks", "WebServiceDiagnostics", "WebServiceDownloads",
-        "WebServiceConformance", "WebServiceMocking", "WebServicePagination", "WebServiceResilience",
-        "WebServiceServer",
+        "WebServiceCaching", "WebServiceCallbacks", "WebServiceConformance", "WebServiceDiagnostics",
+        "WebServiceMocking", "WebServicePagination", "WebServiceResilience", "WebServiceServer", "WebServiceTransfers",
     ])
 module("WebServiceCaching", imports: ["WebServiceFields"], tests: ["WebServiceDiagnostics", "WebServiceMocking"])
 module("WebServiceCallbacks", tests: [])
 module(
     "WebServiceCassettes",
     imports: ["WebServiceDiagnostics", "WebServiceMocking", "WebServiceServer", "WebSocketCodec"],
-    tests: ["WebServiceDownloads"])
+    tests: ["WebServiceTransfers"])
 module("WebServiceConformance", imports: ["WebServiceMocking", "WebServiceServer"], tests: [])
 module(
     "WebServiceCrypto", imports: ["SystemCrypto"],
     tests: ["WebServiceCaching", "WebServiceMocking", "WebServiceSQLite"])
 module("WebServiceDiagnostics", tests: ["WebServiceMocking", "WebServiceServer", "WebServiceSockets"])
-module("WebServiceDownloads", imports: ["WebServiceFields", "SystemCrypto"], tests: ["WebServiceMocking"])
 module("WebServiceFields", imports: ["SystemCrypto"], tests: [])
 module(
     "WebServiceInspector", imports: ["WebServiceDiagnostics", "WebServiceServer"],
@@ -94,12 +92,12 @@ module(
     ].map { .embedInCode("Page/\($0)") })
 module(
     "WebServiceMocking", imports: ["WebServiceDiagnostics"],
-    tests: ["WebServiceCaching", "WebServiceCallbacks", "WebServiceDownloads", "WebServiceServer"])
+    tests: ["WebServiceCaching", "WebServiceCallbacks", "WebServiceServer", "WebServiceTransfers"])
 module(
     "WebServiceOffline",
     tests: [
-        "WebServiceCaching", "WebServiceCurl", "WebServiceDownloads", "WebServiceMocking", "WebServiceResilience",
-        "WebServiceSQLite", "WebServiceServer", "WebServiceSockets", "WebServiceUploads",
+        "WebServiceCaching", "WebServiceCurl", "WebServiceMocking", "WebServiceResilience", "WebServiceSQLite",
+        "WebServiceServer", "WebServiceSockets", "WebServiceTransfers",
     ])
 module("WebServicePagination", tests: ["WebServiceMocking"])
 module(
@@ -114,9 +112,9 @@ module(
     "WebServiceTesting", imports: ["WebServiceCassettes", "WebServiceMocking"], tests: ["WebServiceServer"],
     excluding: ["Cassettes"])
 module(
-    "WebServiceUploads", imports: ["WebServiceFields", "SystemCrypto"],
+    "WebServiceTransfers", imports: ["WebServiceFields", "SystemCrypto"],
     tests: ["WebServiceCurl", "WebServiceMocking", "WebServiceServer"],
-    excluding: ["Support/tus-server.py"])
+    excluding: ["Uploads/Support/tus-server.py"])
 // For the modules that open or accept WebSocket connections.
 module("WebSocketCodec", tests: [], hasProduct: false)
 // For the modules that encrypt data or compute hashes of files; tested by `WebServiceCryptoTests`.
@@ -128,8 +126,8 @@ if !withoutCurl {
     module(
         "WebServiceCurl", imports: ["CCurl"],
         tests: [
-            "WebServiceConformance", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceMocking",
-            "WebServiceServer",
+            "WebServiceConformance", "WebServiceDiagnostics", "WebServiceMocking", "WebServiceServer",
+            "WebServiceTransfers",
         ],
         excluding: ["Support/http3-server.py"])
 }
@@ -153,22 +151,21 @@ test(
     "EndToEndTests",
     imports: [
         "WebServiceCore", "WebServiceCaching", "WebServiceCassettes", "WebServiceConformance", "WebServiceCurl",
-        "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceFields", "WebServiceMocking",
-        "WebServicePagination", "WebServiceResilience", "WebServiceSQLite", "WebServiceServer",
+        "WebServiceDiagnostics", "WebServiceFields", "WebServiceMocking", "WebServicePagination",
+        "WebServiceResilience", "WebServiceSQLite", "WebServiceServer", "WebServiceTransfers",
     ])
 program(
     "Brewery", path: "Examples/Brewery",
     imports: [
-        "WebServiceCallbacks", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceDownloads", "WebServiceInspector",
-        "WebServiceMocking", "WebServicePagination", "WebServiceSQLite", "WebServiceServer",
+        "WebServiceCallbacks", "WebServiceCurl", "WebServiceDiagnostics", "WebServiceInspector", "WebServiceMocking",
+        "WebServicePagination", "WebServiceSQLite", "WebServiceServer", "WebServiceTransfers",
     ],
     excluding: ["README.md"])
 products.append(.executable(name: "brewery", targets: ["Brewery"]))
 program(
     "session-probe", path: "Tests/SessionProbe",
     imports: [
-        "WebServiceConformance", "WebServiceCurl", "WebServiceDownloads", "WebServiceMocking", "WebServiceServer",
-        "WebServiceUploads",
+        "WebServiceConformance", "WebServiceCurl", "WebServiceMocking", "WebServiceServer", "WebServiceTransfers",
     ])
 program("storage-probe", path: "Tests/StorageProbe", imports: ["WebServiceSQLite"])
 program(

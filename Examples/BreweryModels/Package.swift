@@ -11,7 +11,7 @@ let package = Package(
             name: "BreweryModels",
             dependencies: [
                 .product(name: "WebServiceCore", package: "WebService"),
-                .product(name: "WebServiceDownloads", package: "WebService"),
+                .product(name: "WebServiceTransfers", package: "WebService"),
                 .product(name: "WebServicePagination", package: "WebService"),
             ]),
         .testTarget(

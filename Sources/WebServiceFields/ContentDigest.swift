@@ -15,7 +15,7 @@ public import WebServiceCore
 ///   file changes after that, the digest does not match the body.
 /// - A request whose body is a sequence, a form with a sequence or an `httpBodyStream` is sent
 ///   without the field, because the bytes may be available only once.
-/// - Each request of an upload (`WebServiceUploads`) has the digest of the piece that it contains.
+/// - Each request of an upload (`WebServiceTransfers`) has the digest of the piece that it contains.
 /// - A request that has no body or already has the field is not changed.
 ///
 /// If the interceptor precedes a retry policy in the list, it computes the digest once; if it

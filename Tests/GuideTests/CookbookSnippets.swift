@@ -6,12 +6,12 @@ import WebServiceCaching
 import WebServiceCallbacks
 import WebServiceCore
 import WebServiceDiagnostics
-import WebServiceDownloads
 import WebServiceMocking
 import WebServicePagination
 import WebServiceResilience
 import WebServiceServer
 import WebServiceTesting
+import WebServiceTransfers
 
 #if WEBSERVICE_CURL
 import WebServiceCurl

@@ -7,12 +7,12 @@ import WebServiceCassettes
 import WebServiceConformance
 public import WebServiceCore
 import WebServiceDiagnostics
-import WebServiceDownloads
 import WebServiceInspector
 import WebServiceMocking
 import WebServiceResilience
 import WebServiceServer
 import WebServiceTesting
+import WebServiceTransfers
 
 #if canImport(XCTest)
 import XCTest

@@ -3,11 +3,10 @@ import TestSupport
 import Testing
 import WebServiceCaching
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
 import WebServiceSockets
-import WebServiceUploads
+import WebServiceTransfers
 
 @testable import WebServiceOffline
 

@@ -4,9 +4,9 @@ import NIOCore
 import Synchronization
 import WebServiceCore
 import WebServiceCurl
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 #if canImport(Glibc)
 import Glibc

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import WebServiceCaching
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceResilience
+import WebServiceTransfers
 
 /// One or more related exchanges whose transcript is recorded.
 struct RecordedScenario: Sendable {

@@ -1,8 +1,8 @@
 import Foundation
 import TestSupport
 import Testing
-import WebServiceDownloads
 import WebServiceMocking
+import WebServiceTransfers
 
 @testable import WebServiceCore
 

@@ -3,8 +3,8 @@ import TestSupport
 import Testing
 import WebServiceCaching
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
+import WebServiceTransfers
 
 @Suite(.permit) struct TestClockTests {
     private let clock: TestClock
