@@ -56,7 +56,7 @@ public struct ContentDigest: Interceptor {
     /// - Returns: `nil` for a request without a body, or with a sequence.
     private func digest(of request: Request) async throws -> [UInt8]? {
         let encoded = try request.encode()
-        let hash = SystemHash(algorithm == .sha256 ? .sha256 : .sha512)
+        let hash = SystemHash(algorithm == .sha256 ? HashFunction.sha256 : .sha512)
         if let source = encoded.bodySource ?? encoded.body.map({ BodySource($0) }) {
             let reader = BodyReader(source)
             var buffer = [UInt8](repeating: 0, count: min(256 << 10, source.count))

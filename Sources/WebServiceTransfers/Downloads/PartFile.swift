@@ -166,7 +166,7 @@ final class PartFile: Sendable {
     func hash(_ algorithm: SHA2, of range: Range<Int64>) throws -> [UInt8] {
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
         defer { room.deallocate() }
-        let hash = SystemHash(algorithm == .sha256 ? .sha256 : .sha512)
+        let hash = SystemHash(algorithm)
         var offset = range.lowerBound
         while offset < range.upperBound {
             try Task.checkCancellation()
