@@ -69,14 +69,13 @@ func dependencies(_ names: String) -> [Target.Dependency] {
 
 module(
     "WebServiceCore",
-    tests: "Caching Conformance Diagnostics Downloads Endpoints Pagination Resilience Storage")
+    tests: "Caching Conformance Diagnostics Endpoints Pagination Resilience Storage Transfers")
 module("WebServiceCaching", imports: "Fields Storage", tests: "Diagnostics")
 module(
-    "WebServiceCassettes", imports: "Diagnostics Endpoints Mocking Server WebSocketCodec", tests: "Downloads")
+    "WebServiceCassettes", imports: "Diagnostics Endpoints Mocking Server WebSocketCodec", tests: "Transfers")
 module("WebServiceConformance", imports: "Mocking Server")
 module("WebServiceCrypto", imports: "Storage SystemCrypto", tests: "Caching SQLite")
 module("WebServiceDiagnostics", tests: "Sockets")
-module("WebServiceDownloads", imports: "Fields SystemCrypto")
 module("WebServiceEndpoints", imports: "Storage", tests: "Caching")
 module("WebServiceFields", imports: "SystemCrypto")
 module(
@@ -86,10 +85,10 @@ module(
         "inspector.html", "inspector.css", "bodies.css", "format.js", "markup.js", "bodies.js", "list.js",
         "waterfall.js", "search.js", "import.js", "send.js", "detail.js", "connection.js",
     ].map { .embedInCode("Page/\($0)") })
-module("WebServiceMocking", imports: "Diagnostics Endpoints Storage", tests: "Caching Downloads")
+module("WebServiceMocking", imports: "Diagnostics Endpoints Storage", tests: "Caching Transfers")
 module(
     "WebServiceOffline", imports: "Endpoints Storage",
-    tests: "Caching Curl Downloads Resilience SQLite Sockets Uploads")
+    tests: "Caching Curl Resilience SQLite Sockets Transfers")
 module("WebServicePagination", imports: "Endpoints")
 module("WebServiceResilience", imports: "Fields", tests: "Curl Diagnostics")
 module("WebServiceServer", imports: "Mocking WebSocketCodec")
@@ -97,7 +96,8 @@ module("WebServiceSockets", imports: "WebSocketCodec", tests: "Cassettes Curl")
 module("WebServiceStorage")
 module("WebServiceTesting", imports: "Cassettes Mocking", excluding: ["Cassettes"])
 module(
-    "WebServiceUploads", imports: "Fields SystemCrypto", tests: "Curl", excluding: ["Support/tus-server.py"])
+    "WebServiceTransfers", imports: "Fields SystemCrypto", tests: "Curl",
+    excluding: ["Uploads/Support/tus-server.py"])
 // For the modules that open or accept WebSocket connections.
 module("WebSocketCodec", hasProduct: false)
 // For the modules that encrypt data or compute hashes of files; tested by `WebServiceCryptoTests`.
@@ -107,7 +107,7 @@ if !withoutCurl {
         .systemLibrary(
             name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]))
     module(
-        "WebServiceCurl", imports: "CCurl", tests: "Conformance Diagnostics Downloads",
+        "WebServiceCurl", imports: "CCurl", tests: "Conformance Diagnostics Transfers",
         excluding: ["Support/http3-server.py"])
 }
 if !withoutSQLite {
@@ -127,15 +127,15 @@ let everything = products.map { $0.name.dropFirst("WebService".count) }.joined(s
 test("GuideTests", imports: everything, excluding: ["Cassettes"])
 test(
     "EndToEndTests",
-    imports: "Caching Cassettes Conformance Curl Diagnostics Downloads Endpoints Fields Pagination Resilience SQLite "
-        + "Storage")
+    imports: "Caching Cassettes Conformance Curl Diagnostics Endpoints Fields Pagination Resilience SQLite Storage "
+        + "Transfers")
 program(
     "Brewery", path: "Examples/Brewery",
-    imports: "Curl Diagnostics Downloads Endpoints Inspector Mocking Pagination SQLite Server Storage",
+    imports: "Curl Diagnostics Endpoints Inspector Mocking Pagination SQLite Server Storage Transfers",
     excluding: ["README.md"])
 products.append(.executable(name: "brewery", targets: ["Brewery"]))
 program(
-    "session-probe", path: "Tests/SessionProbe", imports: "Conformance Curl Downloads Mocking Server Uploads")
+    "session-probe", path: "Tests/SessionProbe", imports: "Conformance Curl Mocking Server Transfers")
 program("storage-probe", path: "Tests/StorageProbe", imports: "SQLite Storage")
 program("outbox-probe", path: "Tests/OutboxProbe", imports: "Curl Offline SQLite")
 program("inspector-probe", path: "Tests/InspectorProbe", imports: "Caching Inspector Mocking Server Sockets")

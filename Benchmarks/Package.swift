@@ -29,7 +29,7 @@ let transfers: [Target] = [
         dependencies: [
             .product(name: "WebServiceCore", package: "WebService"),
             .product(name: "WebServiceCurl", package: "WebService"),
-            .product(name: "WebServiceDownloads", package: "WebService"),
+            .product(name: "WebServiceTransfers", package: "WebService"),
             .product(name: "WebServiceMocking", package: "WebService"),
             .product(name: "WebServiceServer", package: "WebService"),
             .product(name: "AsyncHTTPClient", package: "async-http-client"),

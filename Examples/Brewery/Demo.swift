@@ -1,8 +1,8 @@
 import Foundation
 import WebServiceEndpoints
 import WebServiceCore
-import WebServiceDownloads
 import WebServicePagination
+import WebServiceTransfers
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 import WebServiceCore
-import WebServiceDownloads
+import WebServiceTransfers
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

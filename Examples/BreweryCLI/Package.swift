@@ -19,7 +19,7 @@ let package = Package(
             dependencies: [
                 .product(name: "WebServiceCore", package: "WebService"),
                 .product(name: "WebServiceDiagnostics", package: "WebService"),
-                .product(name: "WebServiceDownloads", package: "WebService"),
+                .product(name: "WebServiceTransfers", package: "WebService"),
                 .product(name: "WebServiceMocking", package: "WebService"),
                 .product(name: "WebServiceServer", package: "WebService"),
                 .product(name: "WebServicePagination", package: "WebService"),

@@ -11,10 +11,10 @@ let package = Package(
             name: "BreweryModels",
             dependencies: [
                 .product(name: "WebServiceCore", package: "WebService"),
-                .product(name: "WebServiceDownloads", package: "WebService"),
                 .product(name: "WebServiceEndpoints", package: "WebService"),
                 .product(name: "WebServicePagination", package: "WebService"),
                 .product(name: "WebServiceStorage", package: "WebService"),
+                .product(name: "WebServiceTransfers", package: "WebService"),
             ]),
         .testTarget(
             name: "BreweryModelsTests",

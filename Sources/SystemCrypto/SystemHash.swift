@@ -1,8 +1,4 @@
-import WebServiceCore
-
-#if canImport(CryptoKit)
-import CryptoKit
-#endif
+package import WebServiceCore
 
 /// A hash function (FIPS 180-4).
 package enum HashFunction: String, Sendable, CaseIterable {
@@ -12,50 +8,45 @@ package enum HashFunction: String, Sendable, CaseIterable {
 /// A hash that is computed piece by piece with the library of the system: CryptoKit on Apple
 /// platforms, otherwise libcrypto.
 ///
-/// Without libcrypto, the implementations of this package are used.
+/// Without libcrypto, the implementations of `WebServiceCore` are used.
 package final class SystemHash {
     private enum Implementation {
-        #if canImport(CryptoKit)
-        case sha1(Insecure.SHA1)
-        #else
+        #if !canImport(CryptoKit)
         case library(LibraryHash)
-        case sha1(SHA1)
         #endif
+        case sha1(SHA1)
         case sha2(RunningHash)
     }
 
     private var implementation: Implementation
 
     package init(_ function: HashFunction, usesLibrary: Bool = true) {
-        #if canImport(CryptoKit)
-        let sha1 = Insecure.SHA1()
-        #else
+        #if !canImport(CryptoKit)
         if usesLibrary, let library = Libcrypto.shared, let hash = LibraryHash(library, function) {
             implementation = .library(hash)
             return
         }
-        let sha1 = SHA1()
         #endif
         implementation =
             switch function {
-            case .sha1: .sha1(sha1)
+            case .sha1: .sha1(SHA1())
             case .sha256: .sha2(RunningHash(.sha256))
             case .sha512: .sha2(RunningHash(.sha512))
             }
     }
 
+    package convenience init(_ algorithm: SHA2) {
+        self.init(algorithm == .sha256 ? HashFunction.sha256 : .sha512)
+    }
+
     package func update(_ bytes: UnsafeRawBufferPointer) {
         switch implementation {
-        #if canImport(CryptoKit)
-        case .sha1(var hash):
-            hash.update(bufferPointer: bytes)
-            implementation = .sha1(hash)
-        #else
+        #if !canImport(CryptoKit)
         case .library(let hash): hash.update(bytes)
+        #endif
         case .sha1(var hash):
             hash.update(bytes)
             implementation = .sha1(hash)
-        #endif
         case .sha2(var hash):
             hash.update(bytes)
             implementation = .sha2(hash)
@@ -67,12 +58,10 @@ package final class SystemHash {
     /// - Returns: The hash. If libcrypto has failed, an empty array, which differs from any hash.
     package func finish() -> [UInt8] {
         switch implementation {
-        #if canImport(CryptoKit)
-        case .sha1(let hash): Array(hash.finalize())
-        #else
+        #if !canImport(CryptoKit)
         case .library(let hash): hash.finish()
-        case .sha1(let hash): hash.value
         #endif
+        case .sha1(let hash): hash.value
         case .sha2(let hash): hash.value
         }
     }

@@ -15,7 +15,7 @@ public import WebServiceCore
 ///   file changes after that, the digest does not match the body.
 /// - A request whose body is a sequence, a form with a sequence or an `httpBodyStream` is sent
 ///   without the field, because the bytes may be available only once.
-/// - Each request of an upload (`WebServiceUploads`) has the digest of the piece that it contains.
+/// - Each request of an upload (`WebServiceTransfers`) has the digest of the piece that it contains.
 /// - A request that has no body or already has the field is not changed.
 ///
 /// If the interceptor precedes a retry policy in the list, it computes the digest once; if it
@@ -56,7 +56,7 @@ public struct ContentDigest: Interceptor {
     /// - Returns: `nil` for a request without a body, or with a sequence.
     private func digest(of request: Request) async throws -> [UInt8]? {
         let encoded = try request.encode()
-        let hash = SystemHash(algorithm == .sha256 ? .sha256 : .sha512)
+        let hash = SystemHash(algorithm == .sha256 ? HashFunction.sha256 : .sha512)
         if let source = encoded.bodySource ?? encoded.body.map({ BodySource($0) }) {
             let reader = BodyReader(source)
             var buffer = [UInt8](repeating: 0, count: min(256 << 10, source.count))

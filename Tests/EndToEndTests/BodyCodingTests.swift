@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// Content codings of response bodies that the client did not ask for, over real sockets.
 @Suite("Content codings over sockets", .permit)

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
+import WebServiceTransfers
 
 /// Every kind of credential over every kind of redirect, as the servers receive it.
 @Suite("Credentials over redirects", .serialized, .permit)

@@ -1,7 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
-import WebServiceDownloads
+import WebServiceTransfers
 
 @testable import WebServiceCore
 @testable import WebServiceMocking

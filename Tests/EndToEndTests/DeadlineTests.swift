@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// Timeouts of attempts and deadlines of scopes over every session that uses the network.
 @Suite("Deadlines over a network", .permit)

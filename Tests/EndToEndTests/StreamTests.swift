@@ -3,9 +3,9 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceDiagnostics
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// Streamed responses over every session that uses the network, and over a session with one method.
 @Suite("Streamed responses", .permit)

@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceEndpoints
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// The outputs of a typed request that are not its value, over every session that uses the network.
 @Suite("Streams, events and downloads of typed requests", .permit)

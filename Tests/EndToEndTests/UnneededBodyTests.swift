@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// Responses whose status and fields decide what follows, with bodies that cannot be received.
 @Suite("Bodies that are not needed", .permit)

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 // Every snippet of Documentation/Migrating-from-Alamofire.md, with its expected behavior.
 // `DocumentationTests` verifies that none is missing.

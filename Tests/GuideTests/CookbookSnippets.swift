@@ -5,7 +5,6 @@ import Testing
 import WebServiceCaching
 import WebServiceCore
 import WebServiceDiagnostics
-import WebServiceDownloads
 import WebServiceEndpoints
 import WebServiceMocking
 import WebServicePagination
@@ -13,6 +12,7 @@ import WebServiceResilience
 import WebServiceServer
 import WebServiceStorage
 import WebServiceTesting
+import WebServiceTransfers
 
 #if WEBSERVICE_CURL
 import WebServiceCurl

@@ -6,7 +6,6 @@ import WebServiceCassettes
 import WebServiceConformance
 public import WebServiceCore
 import WebServiceDiagnostics
-import WebServiceDownloads
 import WebServiceEndpoints
 import WebServiceInspector
 import WebServiceMocking
@@ -14,6 +13,7 @@ import WebServiceResilience
 import WebServiceServer
 import WebServiceStorage
 import WebServiceTesting
+import WebServiceTransfers
 
 #if canImport(XCTest)
 import XCTest

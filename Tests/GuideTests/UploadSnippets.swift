@@ -4,10 +4,10 @@ import Testing
 import WebServiceCore
 import WebServiceFields
 import WebServiceMocking
-import WebServiceUploads
+import WebServiceTransfers
 
 // Every snippet about uploads that resume of the Guide, the Cookbook and the article of
-// WebServiceUploads, with its expected behavior. `DocumentationTests` verifies that none is missing.
+// WebServiceTransfers, with its expected behavior. `DocumentationTests` verifies that none is missing.
 
 @Suite("Snippets about uploads that resume", .permit)
 struct UploadSnippets {

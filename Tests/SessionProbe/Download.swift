@@ -1,6 +1,6 @@
 import Foundation
 import WebServiceCore
-import WebServiceDownloads
+import WebServiceTransfers
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

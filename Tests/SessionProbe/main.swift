@@ -3,7 +3,7 @@ import WebServiceConformance
 import WebServiceCore
 import WebServiceMocking
 import WebServiceServer
-import WebServiceUploads
+import WebServiceTransfers
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

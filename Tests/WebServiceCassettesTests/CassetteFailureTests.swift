@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
+import WebServiceTransfers
 @testable import WebServiceCassettes
 @testable import WebServiceMocking
 @testable import WebServiceServer

@@ -3,10 +3,10 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
-import WebServiceDownloads
 import WebServiceEndpoints
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// Everything that a service has in flight over sockets, cancelled at once.
 @Suite("Cancelling everything in flight", .exclusive(minutes: 30))

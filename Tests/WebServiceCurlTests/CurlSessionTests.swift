@@ -4,7 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceDiagnostics
-import WebServiceDownloads
+import WebServiceTransfers
 
 @testable import WebServiceMocking
 @testable import WebServiceServer

@@ -3,9 +3,9 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// The trailer fields of a response: the rules of header fields hold for them.
 @Suite("Curl session: trailers", .permit)

@@ -3,13 +3,12 @@ import TestSupport
 import Testing
 import WebServiceCaching
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceEndpoints
 import WebServiceMocking
 import WebServiceServer
 import WebServiceSockets
 import WebServiceStorage
-import WebServiceUploads
+import WebServiceTransfers
 
 @testable import WebServiceOffline
 

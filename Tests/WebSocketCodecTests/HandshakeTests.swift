@@ -47,7 +47,7 @@ struct HandshakeTests {
             (String(repeating: "a", count: 1_000), "291e9a6c66994949b57ba5e650361e98fc36b1ba"),
         ])
     func hash(text: String, expected: String) {
-        #expect(SHA1.hash(Array(text.utf8)) == hex(expected))
+        #expect(SHA1.hash(Data(text.utf8)) == hex(expected))
     }
 
     @Test("The accept value of the example of RFC 6455, section 1.3, is computed")

@@ -4,9 +4,9 @@ import NIOCore
 import Synchronization
 import WebServiceCore
 import WebServiceCurl
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// The transfers and checks that run in a process of their own.
 enum Child {

@@ -1,4 +1,5 @@
 import Foundation
+import WebServiceCore
 
 /// The value of `Sec-WebSocket-Key` (RFC 6455, section 11.3.1): 16 random bytes in Base64.
 package struct WebSocketKey: Sendable, Hashable {
@@ -23,6 +24,6 @@ package struct WebSocketKey: Sendable, Hashable {
 
     /// The value of `Sec-WebSocket-Accept` in the response (section 4.2.2).
     package var accept: String {
-        Data(SHA1.hash(Array((value + Self.identifier).utf8))).base64EncodedString()
+        Data(SHA1.hash(Data((value + Self.identifier).utf8))).base64EncodedString()
     }
 }

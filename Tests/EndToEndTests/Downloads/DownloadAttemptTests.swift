@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// The number of requests of downloads whose server sends little or accepts few connections.
 @Suite("Attempts of downloads", .permit)

@@ -3,9 +3,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// Downloads to a full disk.
 @Suite("Downloads to a small disk", .permit)

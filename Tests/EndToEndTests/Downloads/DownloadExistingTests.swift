@@ -3,9 +3,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// Downloads to a destination that the caller names, where other files exist.
 @Suite("Existing files at the destination of a download", .permit)

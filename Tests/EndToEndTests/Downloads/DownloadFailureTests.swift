@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// Interruptions, cancellation, destinations that cannot be used and hashes.
 @Suite("Downloads that fail", .permit)

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
+import WebServiceTransfers
 
 /// Downloads to folders that do not exist.
 @Suite("Folders of downloads", .permit)

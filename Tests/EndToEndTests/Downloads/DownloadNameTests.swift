@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// Downloads into a folder, whose names a server chooses, where other files exist.
 @Suite("Names of downloads beside other files", .permit)

@@ -2,9 +2,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// The partial files that downloads leave.
 @Suite("Partial files of downloads", .permit)

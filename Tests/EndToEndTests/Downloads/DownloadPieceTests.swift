@@ -3,9 +3,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// Downloads by several requests at a time.
 @Suite("Downloads in pieces", .permit)

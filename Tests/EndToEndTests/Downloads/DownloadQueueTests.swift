@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceResilience
 import WebServiceServer
+import WebServiceTransfers
 
 /// Downloads and uploads in a `TaskQueue`, over sockets.
 @Suite("Queues of downloads", .permit)

@@ -3,9 +3,9 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceMocking
 import WebServiceServer
+import WebServiceTransfers
 
 /// The program strace, with which system calls of a probe fail or are slow.
 private enum Tracer {

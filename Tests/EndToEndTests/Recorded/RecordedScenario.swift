@@ -2,11 +2,11 @@ import Foundation
 import TestSupport
 import WebServiceCaching
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceEndpoints
 import WebServiceMocking
 import WebServiceResilience
 import WebServiceStorage
+import WebServiceTransfers
 
 /// One or more related exchanges whose transcript is recorded.
 struct RecordedScenario: Sendable {

@@ -3,9 +3,8 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceDiagnostics
-import WebServiceDownloads
 import WebServiceMocking
-
+import WebServiceTransfers
 @testable import WebServiceCore
 
 @Suite("Observers", .permit)

@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 import Testing
-import WebServiceDownloads
 import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceTransfers
 
 @testable import WebServiceCore
 

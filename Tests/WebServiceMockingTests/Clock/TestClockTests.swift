@@ -3,10 +3,10 @@ import TestSupport
 import Testing
 import WebServiceCaching
 import WebServiceCore
-import WebServiceDownloads
 import WebServiceEndpoints
 import WebServiceMocking
 import WebServiceStorage
+import WebServiceTransfers
 
 @Suite(.permit) struct TestClockTests {
     private let clock: TestClock

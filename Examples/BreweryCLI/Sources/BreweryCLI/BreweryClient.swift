@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
-import WebServiceDownloads
 import WebServicePagination
+import WebServiceTransfers
 
 /// A brewer.
 struct Brewer: Codable, Hashable, Sendable {

@@ -1,7 +1,7 @@
 import Foundation
 import Observation
 import WebServiceCore
-import WebServiceDownloads
+import WebServiceTransfers
 
 /// The download of a poster, with its progress.
 @MainActor @Observable

@@ -1,0 +1,196 @@
+import Foundation
+import SystemCrypto
+import WebServiceCore
+import WebServiceFields
+
+/// The creation of an upload on the server.
+extension UploadTransfer {
+    // MARK: Draft
+
+    /// Creates an upload of the draft.
+    ///
+    /// A file that needs several requests is sent in pieces only if the server supports the draft.
+    /// Otherwise, one request contains the whole file, like an ordinary one, and a server that
+    /// supports the draft can respond with an interim head.
+    mutating func createDraft() async throws -> Step {
+        if capabilities == nil {
+            if source.length > preferredPiece { try await discoverDraft() } else { capabilities = .ordinary }
+        }
+        let isWhole = capabilities == .ordinary
+        let range = 0..<(isWhole ? source.length : min(source.length, try pieceSize()))
+        var request = work.request
+        request.uploadsPart = true
+        addVersion(to: &request)
+        let isLast = range.upperBound == source.length
+        request.headers["Upload-Complete"] = isLast ? "?1" : "?0"
+        request.headers["Upload-Length"] = "\(source.length)"
+        if !isWhole || source.length <= preferredPiece { try extendContent(to: range.upperBound) }
+        if isWhole {
+            isOpenedAgain = true
+        } else {
+            request.headers["Content-Digest"] = nil  // that of the whole file
+            request.content = source.body(range, contentType: source.contentType)
+        }
+        let (response, interim) = try await sendCreation(request)
+        if response.status == 413 {
+            try await reduceCreation(range, response)
+            return .incomplete
+        }
+        let isComplete = response.headers.uploadComplete
+        let final = response.head?.locations ?? []
+        if isComplete == true, !isLast { throw earlyCompletion(response) }
+        if isComplete ?? isLast { return .complete(response) }
+        try note(response.headers)
+        let location = try final.isEmpty ? nil : location(final, from: response.head?.url ?? url)
+        guard let created = location ?? interim, interim ?? created == created else {
+            isUnusable = interim != nil
+            throw violation("the server returned no URL of the upload, or two different ones", response)
+        }
+        if created != interim { try self.created(created) }
+        let new = offset(in: response.headers) ?? range.upperBound
+        guard new <= range.upperBound else { throw wrongOffset(response) }
+        try accept(new, response)
+        fruitless.add(acknowledged, isWhole: true, now: work.clock.now)
+        if isLast { offset = nil }
+        meter.begin(acknowledged)
+        return .incomplete
+    }
+
+    /// Sends the request that creates the upload, and stores the URL that an interim head contains
+    /// while the request is sent.
+    ///
+    /// - Returns: The response and the URL in the interim head, if there was one.
+    private mutating func sendCreation(_ request: Request) async throws -> (Response, interim: String?) {
+        let (heads, continuation) = AsyncStream.makeStream(of: ResponseHead.self, bufferingPolicy: .bufferingOldest(1))
+        let interim = UploadInterim(length: source.length) { continuation.yield($0) }
+        async let reply = { [work, meter, isOver] in
+            defer { continuation.finish() }
+            return try await work.send(
+                request, accepting: { Self.isContinued($0, orOver: isOver) && $0.status == 413 },
+                progress: meter.receiver(from: 0), interim: { try interim.receive($0) })
+        }()
+        for await head in heads {
+            try note(head.headers)
+            try created(try location(head.locations, from: head.url))
+        }
+        do {
+            return (try await reply, state.location)
+        } catch let error as WebServiceError where error.code == .upload {
+            isUnusable = state.location != nil
+            throw error
+        }
+    }
+
+    /// Asks the server whether it supports the draft, and for its limits.
+    private mutating func discoverDraft() async throws {
+        var request = bare(.OPTIONS)
+        addVersion(to: &request)
+        let response = try await work.send(request, accepting: { _ in true })
+        capabilities = .ordinary
+        guard response.isSuccess, let found = UploadLimits(response.headers) else { return }
+        limits = found
+        if found.minimumSize ?? 0 <= source.length { capabilities = .firstPieceAtCreation }
+        _ = try pieceSize()
+    }
+
+    /// Sends the file in smaller pieces after a response with status 413.
+    private mutating func reduceCreation(_ range: Range<Int64>, _ response: Response) async throws {
+        if UploadLimits(response.headers) == nil, limits == UploadLimits() {
+            try await discoverDraft()
+            guard capabilities != .ordinary else { throw WebServiceError.unacceptable(response, work.request) }
+        }
+        try reducePiece(range, response)
+        _ = try pieceSize()
+        capabilities = .firstPieceAtCreation
+    }
+
+    // MARK: tus
+
+    /// Creates an upload of tus, or sends an ordinary request if the server does not support tus.
+    mutating func createTus() async throws -> Step {
+        if capabilities == nil { try await discoverTus() }
+        guard capabilities != .ordinary else {
+            return .complete(
+                try await work.send(work.request, accepting: { _ in false }, progress: meter.receiver(from: 0)))
+        }
+        let piece = try pieceSize()
+        let hasContent = capabilities == .firstPieceAtCreation && source.length > 0
+        let range = 0..<(hasContent ? min(source.length, piece) : 0)
+        var request = work.request
+        request.method = .POST
+        request.uploadsPart = true
+        addVersion(to: &request)
+        request.headers["Upload-Length"] = "\(source.length)"
+        request.headers[.contentType] = nil
+        request.headers["Content-Digest"] = nil
+        try extendContent(to: range.upperBound)
+        request.content = hasContent ? source.body(range, contentType: Self.tusContentType) : .none
+        let response = try await work.send(request, accepting: { _ in false }, progress: meter.receiver(from: 0))
+        try note(response.headers)
+        try created(try location(response.head?.locations ?? [], from: response.head?.url ?? url))
+        let found = hasContent ? offset(in: response.headers) : 0
+        guard found ?? 0 <= range.upperBound else {
+            throw violation("the server returned a wrong offset after a piece", response)
+        }
+        try accept(found ?? 0, response)
+        if found == source.length { return .complete(response) }
+        fruitless.add(acknowledged, isWhole: true, now: work.clock.now)
+        if found == nil { offset = nil }
+        return .incomplete
+    }
+
+    /// Asks the server for its version, its extensions and its limit.
+    private mutating func discoverTus() async throws {
+        let response = try await work.send(
+            bare(.OPTIONS), accepting: { [400, 404, 405, 501].contains($0.status) })
+        let versions = response.headers.tusList(
+            response.headers["Tus-Version"] == nil ? "Tus-Resumable" : "Tus-Version")
+        guard response.isSuccess, versions.contains("1.0.0") else { return capabilities = .ordinary }
+        let extensions = response.headers.tusList("Tus-Extension")
+        guard extensions.isEmpty || extensions.contains("creation") else {
+            throw violation("the server does not support the tus extension creation", response)
+        }
+        limits.maximumSize = response.headers.tusInteger("Tus-Max-Size")
+        if extensions.contains("checksum") {
+            let names = response.headers.tusList("Tus-Checksum-Algorithm")
+            state.checksum = HashFunction.preferred(in: names)?.rawValue
+        }
+        // A checksum is only defined for a piece that is appended.
+        capabilities =
+            extensions.contains("creation-with-upload") && state.checksum == nil ? .firstPieceAtCreation : .pieces
+    }
+}
+
+/// The interim heads of the request that creates an upload of the draft.
+final class UploadInterim: Sendable {
+    private let length: Int64
+    private let location = Mutex<String?>(nil)
+    private let onLocation: @Sendable (ResponseHead) -> Void
+
+    /// - Parameters:
+    ///   - length: The length of the file.
+    ///   - onLocation: Called with the first head that contains the URL of the upload.
+    init(length: Int64, onLocation: @escaping @Sendable (ResponseHead) -> Void) {
+        (self.length, self.onLocation) = (length, onLocation)
+    }
+
+    /// Receives a head. Called on a thread of the session.
+    ///
+    /// - Throws: `WebServiceError.Code.upload` if the limits of the server exclude the file, or if
+    ///   the server returns a second URL. The request then ends.
+    func receive(_ head: ResponseHead) throws {
+        let headers = head.headers
+        guard head.status == 104,
+            headers.uploadInteger("Upload-Draft-Interop-Version") == UploadTransfer.interopVersion
+        else { return }
+        if let value = headers[.location] {
+            let first = location.withLock { location -> String? in
+                defer { location = location ?? value }
+                return location
+            }
+            if first == nil { onLocation(head) }
+            if first ?? value != value { throw WebServiceError(.upload, "the server returned two URLs of the upload") }
+        }
+        _ = try UploadLimits(headers)?.piece(of: length, preferred: length)
+    }
+}

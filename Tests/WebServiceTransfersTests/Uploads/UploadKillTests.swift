@@ -1,0 +1,124 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceCore
+import WebServiceMocking
+import WebServiceServer
+import WebServiceTransfers
+
+/// Kills a process that uploads, again and again, and continues in the next one.
+@Suite("Uploads whose process is killed", .permit(minutes: 30))
+struct UploadKillTests {
+    private static let pieceSize = 100_000
+
+    /// The process that uploads, and the number of request bytes after which it is killed.
+    private struct Victim {
+        var process: ChildProcess?
+        var rest = Int.max
+    }
+
+    @Test(
+        "Killed at any instant, the server has a prefix or the whole file, and at most one piece is sent again",
+        arguments: [(UploadProtocol.draft, isSoak ? 500 : 15), (.tus, isSoak ? 500 : 15)])
+    func kills(_ kind: UploadProtocol, _ count: Int) async throws {
+        let victim = Mutex(Victim())
+        let fixture = try UploadFixture(kind, 1_050_000)
+        let server = fixture.server
+        let received = Mutex(0)
+        server.set { request, _ in
+            received.withLock { $0 += request.body.count }
+            let process = victim.withLock { victim -> ChildProcess? in
+                victim.rest -= max(1, request.body.count)
+                guard victim.rest <= 0 else { return nil }
+                defer { victim.process = nil }
+                return victim.process
+            }
+            // The request has an effect, but its response is lost.
+            process?.send(SIGKILL)
+            return nil
+        }
+        var (kills, sent, completions) = (0, 0, 0)
+        while kills < count || completions == 0 {
+            let isLast = kills >= count
+            // Every second process kills itself at an instant that no request determines.
+            let isTimed = !isLast && kills % 2 == 0
+            let process = ChildProcess(
+                programPath("session-probe"),
+                [
+                    "upload", server.server.baseURLString + "/files/1", fixture.file.path, "\(kind)",
+                    "\(Self.pieceSize)", "\(isTimed ? Int.random(in: 0...60_000) : -1)",
+                ], environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null, output: .null)
+            victim.withLock {
+                $0 = Victim(process: process, rest: isLast || isTimed ? .max : Int.random(in: 1...1_100_000))
+            }
+            received.withLock { $0 = 0 }
+            try process.run()
+            let status = try await blocking { process.waitUntilExit() }
+            victim.withLock { $0.process = nil }
+            try #require([0, -SIGKILL].contains(status))
+            try #require(server.violations == [])
+            sent += received.withLock { $0 }
+            let uploads = server.current.uploads.values
+            let arePrefixes = uploads.allSatisfy { $0.data == fixture.content.prefix($0.data.count) }
+            try #require(arePrefixes)
+            let isWhole = uploads.contains { $0.isComplete && $0.data == fixture.content }
+            let isOver = try fixture.names == ["a.iso"] && isWhole
+            if status == 0 { try #require(isOver) } else { kills += 1 }
+            if isOver {
+                completions += 1
+                server.forgetUploads()
+            }
+            server.forgetRequests()
+        }
+        // A server that stores whole requests loses at most the piece in flight.
+        let surplus = sent - completions * fixture.content.count
+        print("\(kind): \(kills) kills, \(completions) completions, \(surplus) bytes stored more than once")
+        #expect(surplus <= kills * Self.pieceSize)
+    }
+
+    @Test(
+        "A large file needs hardly more memory than a small one", arguments: UploadProtocol.allCases)
+    func memory(_ kind: UploadProtocol) async throws {
+        let sizes = [1 << 20, isSoak ? 5 << 30 : 96 << 20]
+        let folder = TemporaryFolder()
+        var peaks: [Int] = []
+        for size in sizes {
+            let file = try folder.sparse("zeros", size)
+            let received = Collected<Int>()
+            let server = try RawServer { connection in
+                let creates = connection.method == "PUT" || connection.method == "POST"
+                var count = 0
+                _ = connection.readBody { bytes in
+                    count += bytes.count
+                    return true
+                }
+                received.add(count)
+                let offset = received.values.reduce(0, +)
+                return connection.answer(
+                    """
+                    HTTP/1.1 \(creates ? "201 Created" : "204 No Content")\r
+                    Tus-Version: 1.0.0\r
+                    Tus-Extension: creation,creation-with-upload\r
+                    Upload-Limit: min-size=0\r
+                    Location: /uploads/1\r
+                    Upload-Offset: \(offset)\r
+                    Upload-Complete: ?\(offset == size ? 1 : 0)\(creates ? "\r\nContent-Length: 0" : "")
+                    """)
+            }
+            let output = Pipe()
+            let process = ChildProcess(
+                programPath("session-probe"),
+                ["upload", server.url + "/files/1", file.path, "\(kind)", "\(8 << 20)", "-1"],
+                environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null, output: .pipe(output))
+            let (status, text) = try await process.finish(reading: output)
+            #expect(status == 0)
+            let numbers = text.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
+            try #require(numbers.count == 2)
+            #expect(numbers[0] == size)
+            #expect(received.values.reduce(0, +) == size)
+            peaks.append(numbers[1])
+        }
+        print("peak memory of \(kind) for \(sizes) bytes: \(peaks) KiB")
+        #expect(peaks[1] - peaks[0] <= 4_096)
+    }
+}
