@@ -16,7 +16,7 @@ struct KnownDefectTests {
 
     @Test(
         "A known defect of Foundation outside the scenarios is still present",
-        arguments: PlatformDefect.all)
+        arguments: sample(PlatformDefect.all, every: 4))
     func platformDefect(_ defect: PlatformDefect) async throws {
         let run = try await SessionProbe.run(["probe", defect.probe])
         if run.isImpossible { return print("SKIPPED: \(defect.probe): the environment does not allow it") }
@@ -28,7 +28,7 @@ struct KnownDefectTests {
 
     @Test(
         "A known defect of Foundation is still present",
-        arguments: KnownDefect.all)
+        arguments: sample(KnownDefect.all, every: 8))
     func knownDefect(_ defect: KnownDefect) async throws {
         let run = try await probe(defect)
         switch defect.effect {

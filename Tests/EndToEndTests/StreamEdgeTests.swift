@@ -313,7 +313,7 @@ struct StreamEdgeTests {
             }
         }
         let session = try CurlSession()
-        let rounds = isSoak ? 10_000 : 400
+        let rounds = amount(160, thorough: 400, soak: 10_000)
         let ends = Ends()
         for round in 0..<rounds / 8 {
             let tasks = try (0..<8).map { number in

@@ -4,11 +4,26 @@ import Foundation
 /// Set by `WEBSERVICE_SANITIZED=1`.
 package let isSanitized = ProcessInfo.processInfo.environment["WEBSERVICE_SANITIZED"] == "1"
 
-/// A Boolean value that indicates whether the tests run at full length, as in `scripts/soak`. Set by
+/// A Boolean value that indicates whether the tests run for hours, as in `scripts/soak`. Set by
 /// `WEBSERVICE_SOAK=1`.
 package let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
-/// Returns all elements at full length, and one of `interval` otherwise.
-package func sample<Element>(_ elements: [Element], every interval: Int) -> [Element] {
-    isSoak ? elements : stride(from: 0, to: elements.count, by: interval).map { elements[$0] }
+/// A Boolean value that indicates whether the tests run at full length, as in
+/// `scripts/test --all`. Set by `WEBSERVICE_THOROUGH=1`.
+package let isThorough = isSoak || ProcessInfo.processInfo.environment["WEBSERVICE_THOROUGH"] == "1"
+
+/// Returns how many rounds, seeds, requests or bytes a test uses.
+///
+/// - Parameters:
+///   - short: The number for a test run of a few minutes.
+///   - thorough: The number for `scripts/test --all`.
+///   - soak: The number for `scripts/soak`; defaults to `thorough`.
+package func amount(_ short: Int, thorough: Int, soak: Int? = nil) -> Int {
+    isSoak ? soak ?? thorough : isThorough ? thorough : short
+}
+
+/// Returns one of `interval` elements, one of `thorough` in `scripts/test --all`, and all elements
+/// in `scripts/soak`.
+package func sample<Element>(_ elements: [Element], every interval: Int, thorough: Int = 1) -> [Element] {
+    stride(from: 0, to: elements.count, by: amount(interval, thorough: thorough, soak: 1)).map { elements[$0] }
 }

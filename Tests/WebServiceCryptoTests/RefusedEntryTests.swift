@@ -90,7 +90,7 @@ struct RefusedEntryTests {
         try await storage.store(entry, for: key)
         try await storage.store(.text("other"), for: other)
         let bytes = try Data(contentsOf: file(key, in: folder))
-        for index in bytes.indices {
+        for index in sample(Array(bytes.indices), every: 8) {
             for bit in [0x01, 0x80] as [UInt8] {
                 var changed = bytes
                 changed[index] ^= bit

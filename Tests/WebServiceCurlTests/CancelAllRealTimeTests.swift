@@ -87,7 +87,7 @@ struct CancelAllRealTimeTests {
         let service = WebService(server.baseURLString, session: session)
         var random = SeededGenerator(seed: 27)
         let (descriptors, threads) = (Resources.descriptors, Resources.threads)
-        for _ in 0..<(isSoak ? 1_000 : 15) {
+        for _ in 0..<amount(5, thorough: 15, soak: 1_000) {
             let folder = TemporaryFolder()
             let tally = Box(Tally())
             let count = Int.random(in: 1...60, using: &random)

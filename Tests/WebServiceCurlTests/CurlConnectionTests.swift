@@ -114,7 +114,7 @@ struct CurlConnectionTests {
             $0.tls.trustedCertificatesFile = certificates.path("ca.pem")
         }
         var connections = 1
-        for _ in 1...5 {
+        for _ in 1...amount(2, thorough: 5) {
             #expect(try await service.GET(path).string().value == "ale")
             if path == "/late" { server.sendLate() }
             // TLS 1.3 session tickets do not end a connection.

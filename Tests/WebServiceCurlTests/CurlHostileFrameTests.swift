@@ -43,7 +43,7 @@ struct CurlHostileFrameTests {
     @Test(
         "A head below the maximum is delivered with its body over HTTP/2", arguments: [true, false])
     func accepted(isSecure: Bool) async throws {
-        for fields in Self.accepted {
+        for fields in sample(Self.accepted, every: 3) {
             let (service, server) = try service(.fields, fields, isSecure: isSecure)
             let response = try await service.GET("/").setTimeout(.seconds(10)).data().response
             let bytes = response.headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }

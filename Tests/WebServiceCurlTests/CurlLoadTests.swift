@@ -15,7 +15,7 @@ struct CurlLoadTests {
     )
     func soak() async throws {
         let session = try CurlSession { $0.maximumConnectionsPerHost = 16 }
-        let total = isSoak ? 100_000 : isSanitized ? 1_000 : 4_000
+        let total = isSanitized ? 1_000 : amount(1_000, thorough: 4_000, soak: 100_000)
         let (descriptors, threads) = (Resources.descriptors, Resources.threads)
         let tally = Box(Tally())
         var memory = 0
@@ -136,7 +136,7 @@ struct CurlLoadTests {
         }
         let (descriptors, threads) = (Resources.descriptors, Resources.threads)
         var random = SystemRandomNumberGenerator()
-        for round in 0..<(isSoak ? 2_000 : isSanitized ? 20 : 60) {
+        for round in 0..<(isSanitized ? 20 : amount(15, thorough: 60, soak: 2_000)) {
             let session = try CurlSession {
                 $0.loops = 1 + round % 3
                 $0.maximumConnectionsPerHost = 1 + round % 8

@@ -56,7 +56,7 @@ struct CurlProbeTests {
     )
     func exit(tasks: Int) async throws {
         let server = try SecureServer()
-        for _ in 0..<(isSoak ? 500 : 30) {
+        for _ in 0..<amount(4, thorough: 30, soak: 500) {
             let output = Pipe()
             let process = ChildProcess(
                 programPath("session-probe"), ["curl", "exit", "https://localhost:\(server.port)"],

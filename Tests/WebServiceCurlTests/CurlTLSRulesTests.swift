@@ -100,7 +100,7 @@ struct CurlTLSRulesTests {
         let server = try SecureServer(backend: backend.baseURLString)
         let relay = try TLSRelay(to: isOld ? server.oldPort : server.port, dropsAlerts: dropsAlerts)
         let service = try service(server, port: relay.port) { $0.httpVersion = .http1 }
-        for _ in 0..<3 {
+        for _ in 0..<amount(1, thorough: 3) {
             let result = await service.GET("/open").data().result
             if dropsAlerts {
                 #expect(result.urlErrorCode == .networkConnectionLost, "\(result)")

@@ -277,7 +277,7 @@ struct CurlDescriptionTests {
     )
     func oneLine() {
         let values =
-            Array(UInt32(0)...(isSoak ? 0x2FFF : 0x7FF)) + [
+            Array(0...UInt32(amount(0x2FF, thorough: 0x7FF, soak: 0x2FFF))) + [
                 0x2028, 0x202E, 0x2066, 0xE000, 0xFEFF, 0xFFFE, 0xFFFF, 0x1F37A, 0xE0041, 0x10FFFF,
             ]
         let wrong = values.compactMap(Unicode.Scalar.init).filter { scalar in

@@ -525,12 +525,13 @@ struct RegistryTests {
         }
         let service = WebService(endpoints: [Quick()], storages: [MemoryStorage(maximumCount: 4)])
         let answers = Mutex<[Int: Int]>([:])
-        let count = 64 * 150
+        let turns = amount(20, thorough: 150)
+        let count = 64 * turns
         let finished = Collected<Void>()
         let modes: [DuplicateMode] = [.allow, .reject, .join, .replace, .queue]
         Thread.concurrently(64) { thread in
-            for turn in 0..<150 {
-                let number = thread * 150 + turn
+            for turn in 0..<turns {
+                let number = thread * turns + turn
                 let task = service.perform(
                     RawText(name: "\(number % 7)"), key: number % 3 == 0 ? number % 5 : nil,
                     duplicates: modes[number % 5])

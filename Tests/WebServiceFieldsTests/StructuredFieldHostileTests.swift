@@ -12,7 +12,7 @@ struct StructuredFieldHostileTests {
     }
 
     @Test(
-        "A field of 1 MB is parsed in linear time",
+        "A long field is parsed in linear time",
         arguments: [
             ("", "a,"), ("", "("), ("", "()"), ("(", "1 "), ("1", ";a"), ("", "a=1,"), ("\"", "\\\\"),
             (":", "AAAA"), ("%\"", "%c3%a4"), ("", "9"), ("", "a"), ("a", ","), ("a", "\t"), ("", " "), ("a=(", "b;c "),
@@ -23,7 +23,8 @@ struct StructuredFieldHostileTests {
             return processorTime { parse(field) }
         }
         // Quadratic time is 100 times as long. The sum covers other work of the machine.
-        #expect(time(1 << 20) < 15 * time(1 << 20 / 10) + 0.2)
+        let size = amount(1 << 18, thorough: 1 << 20)
+        #expect(time(size) < 15 * time(size / 10) + 0.2)
     }
 
     @Test("A field with 100,000 different keys is parsed and serialized in linear time")

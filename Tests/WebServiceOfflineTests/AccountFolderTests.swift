@@ -121,7 +121,7 @@ struct AccountFolderTests {
     @Test("A folder that is replaced by a link while it is removed leads nowhere else")
     func replaced() async throws {
         let outside = try outside()
-        for _ in 0..<200 {
+        for _ in 0..<amount(30, thorough: 200) {
             let account = try Account(in: folder)
             let (victim, aside) = (account.file("x").path, account.file("y").path)
             for number in 0..<3 {

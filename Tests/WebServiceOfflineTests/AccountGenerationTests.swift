@@ -87,7 +87,7 @@ struct AccountGenerationTests {
     @Test(
         "In random interleavings of openings, writes, log-outs and kills, a log-out removes its own data alone")
     func model() async throws {
-        let rounds = isSoak ? 100_000 : isSanitized ? 200 : 1_000
+        let rounds = isSanitized ? 200 : amount(200, thorough: 1_000, soak: 100_000)
         var statistics: [String: Int] = [:]
         for round in 0..<rounds {
             var generator = SeededGenerator(seed: UInt64(round))

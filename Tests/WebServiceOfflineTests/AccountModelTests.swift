@@ -9,7 +9,7 @@ import Testing
 struct AccountModelTests {
     @Test("After a log-out no request is sent, and nothing of the account is stored")
     func account() async throws {
-        let rounds = isSoak ? 100_000 : isSanitized ? 200 : 1_000
+        let rounds = isSanitized ? 200 : amount(200, thorough: 1_000, soak: 100_000)
         #expect(try await violations(of: .account, rounds: rounds, until: []) == [:])
     }
 

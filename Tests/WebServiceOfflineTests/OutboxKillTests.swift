@@ -20,7 +20,7 @@ struct OutboxKillTests {
         let outbox = place.url(in: scratch)
         var random = SeededGenerator(seed: 1)
         var acknowledged: [String] = []
-        for round in 0..<(isSoak ? 1_000 : 25) {
+        for round in 0..<amount(6, thorough: 25, soak: 1_000) {
             let probe = OutboxProbe(outbox, server, "a", round, count: 6)
             acknowledged += try await probe.kill(at: .random(using: &random), effects)
         }
@@ -37,7 +37,7 @@ struct OutboxKillTests {
         let outbox = place.url(in: scratch)
         var random = SeededGenerator(seed: 2)
         var acknowledged: [String] = []
-        for round in 0..<(isSoak ? 500 : 10) {
+        for round in 0..<amount(4, thorough: 10, soak: 500) {
             let (first, second) = (
                 OutboxProbe(outbox, server, "a", round, count: 6),
                 OutboxProbe(outbox, server, "b", round, count: 6)
@@ -66,7 +66,7 @@ struct OutboxKillTests {
         let outbox = place.url(in: scratch)
         var random = SeededGenerator(seed: 3)
         var acknowledged: [String] = []
-        for round in 0..<(isSoak ? 500 : 10) {
+        for round in 0..<amount(4, thorough: 10, soak: 500) {
             let first = OutboxProbe(outbox, server, "a", round, count: 12)
             let second = OutboxProbe(outbox, server, "b", round, count: 12)
             let counts = (Int.random(in: 1...12, using: &random), Int.random(in: 1...12, using: &random))

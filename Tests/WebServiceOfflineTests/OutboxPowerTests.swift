@@ -23,7 +23,7 @@ struct OutboxPowerTests {
         var random = SeededGenerator(seed: 3)
         var acknowledged: [String] = []
         var failureCount = 0
-        for round in 0..<(isSoak ? 1_400 : 20) {
+        for round in 0..<amount(6, thorough: 20, soak: 1_400) {
             // The process is killed before any of its changes, or at any other instant.
             let last =
                 Bool.random(using: &random) ? Int.random(in: 1...(place == .folder ? 70 : 200), using: &random) : nil
@@ -54,7 +54,7 @@ struct OutboxPowerTests {
         }
         #expect(try await effects.drain(place, outbox, server) == [])
         effects.expect(acknowledged)
-        #expect(acknowledged.count > (isSoak ? 2_000 : 30))
+        #expect(acknowledged.count > amount(6, thorough: 30, soak: 2_000))
         if isSoak { print("\(place): \(failureCount) power failures") }
     }
 

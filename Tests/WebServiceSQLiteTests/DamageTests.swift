@@ -48,7 +48,7 @@ struct DamageTests {
         var random = SystemRandomNumberGenerator()
         try await withScratchFolder(inMemory: true) { folder in
             let whole = try await database(in: folder)
-            let count = isSoak ? 5_000 : 1_000
+            let count = amount(200, thorough: 1_000, soak: 5_000)
             var (found, aside, lost) = (0, 0, 0)
             for number in 0..<count {
                 let path = folder.appendingPathComponent("a.db").path

@@ -9,7 +9,7 @@ import WebServiceStorage
 
 @Suite("Storages of several processes", .permit)
 struct ProcessTests {
-    private static let count = isSoak ? 10_000 : 1_000
+    private static let count = amount(200, thorough: 1_000, soak: 10_000)
 
     @Test(
         "Four processes write separate and shared entries in one folder, and none fails, is lost or is torn"

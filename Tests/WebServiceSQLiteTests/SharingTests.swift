@@ -9,15 +9,16 @@ import WebServiceStorage
 
 @Suite("SQLiteStorage: concurrent use", .permit(minutes: 15))
 struct SharingTests {
-    @Test("Four processes write 10,000 entries each to one file, and no write fails or is lost")
+    @Test("Four processes write many entries each to one file, and no write fails or is lost")
     func processes() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
+            let count = amount(1_000, thorough: 10_000)
             try await withThrowingTaskGroup { group in
                 for seed in 0..<4 {
                     group.addTask {
                         let lines = try await blocking {
-                            try Probe(["sqlite", file.path, "fill", "10000", "\(seed)"]).lines()
+                            try Probe(["sqlite", file.path, "fill", "\(count)", "\(seed)"]).lines()
                         }
                         #expect(lines == ["done"])
                     }
@@ -27,7 +28,7 @@ struct SharingTests {
             let storage = try SQLiteStorage(file: file)
             var missing = 0
             for seed in 0..<4 {
-                for number in 0..<10_000 {
+                for number in 0..<count {
                     if try await storage.text(StorageKey(identifier: "\(seed)/\(number)")) != "\(seed) \(number)" {
                         missing += 1
                     }
@@ -84,7 +85,7 @@ struct SharingTests {
     func tasks(durability: StorageEntry.Durability) async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
-            let rounds = isSoak ? 20 : 8
+            let rounds = amount(3, thorough: 8, soak: 20)
             let storages = try (0..<3).map { _ in try SQLiteStorage(file: file, durability: durability) }
             try await withThrowingTaskGroup { group in
                 for task in 0..<64 {

@@ -103,7 +103,7 @@ struct SystemCallTests {
                         let isInjected = try await Self.step(kind, fault, template, folder)
                         runs += 1
                         guard isInjected else { break }
-                        number += isSoak ? 1 : 6 * Self.errors.count
+                        number += amount(24 * Self.errors.count, thorough: 6 * Self.errors.count, soak: 1)
                     }
                 }
             }

@@ -47,7 +47,7 @@ struct FileStorageDamageTests {
     @Test("A file with a flipped bit is not an entry and is removed")
     func flips() async throws {
         let damage = { (file: Data) in
-            (0..<file.count * 8).map { bit in
+            sample(Array(0..<file.count * 8), every: 5).map { bit in
                 var copy = file
                 copy[bit / 8] ^= 1 << UInt8(bit % 8)
                 return copy
@@ -57,7 +57,7 @@ struct FileStorageDamageTests {
             #expect(entry == nil, "bit \(number)")
             #expect(!isThere, "bit \(number)")
         }
-        #expect(count == (36 + Self.key.bytes.count + 5) * 8)
+        #expect(count == sample(Array(0..<(36 + Self.key.bytes.count + 5) * 8), every: 5).count)
     }
 
     @Test("A file with foreign content is not an entry and is removed")

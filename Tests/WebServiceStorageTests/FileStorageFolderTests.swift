@@ -118,7 +118,7 @@ struct FileStorageFolderTests {
                 }
                 return count
             }()
-            for _ in 0..<300 {
+            for _ in 0..<amount(50, thorough: 300) {
                 do {
                     try await storage.store(entry, for: key)
                     if let read = try await storage.entry(for: key) { #expect(read.data == entry.data) }

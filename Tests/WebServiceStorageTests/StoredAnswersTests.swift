@@ -564,7 +564,7 @@ struct StoredAnswersTests {
 
     @Test("The stored value is never delivered after the response of the server")
     func lastShown() async throws {
-        for turn in 0..<(isSoak ? 200 : 50) {
+        for turn in 0..<amount(10, thorough: 50, soak: 200) {
             let service = service([MemoryStorage()])
             let endpoint = HandEndpoint()
             service.endpoints = [endpoint]

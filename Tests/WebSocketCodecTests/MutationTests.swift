@@ -48,7 +48,7 @@ struct MutationTests {
     func mutations(part: UInt64) {
         var generator = SeededGenerator(seed: part)
         var findings: [[UInt8]] = []
-        for number in 0..<100_000 {
+        for number in 0..<amount(5_000, thorough: 100_000) {
             let bytes = Self.mutated(&generator)
             let role: WebSocketRole = generator.next() % 2 == 0 ? .client : .server
             let endpoint = Self.endpoint(role)

@@ -29,7 +29,9 @@ struct RoundTripTests {
             sentFrame: [1 << 10, 128 << 10].randomElement(using: &generator) ?? 1)
     }
 
-    @Test("Random messages and pings arrive with random options and splits", arguments: 0..<40)
+    @Test(
+        "Random messages and pings arrive with random options and splits",
+        arguments: 0..<UInt64(amount(8, thorough: 40)))
     func random(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let options = Self.options(&generator)

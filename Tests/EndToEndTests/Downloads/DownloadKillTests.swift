@@ -30,7 +30,7 @@ struct DownloadKillTests {
 
     @Test("A large file needs hardly more memory than a small one")
     func memory() async throws {
-        let sizes = [1 << 20, isSoak ? 5 << 30 : 96 << 20]
+        let sizes = [1 << 20, amount(32 << 20, thorough: 96 << 20, soak: 5 << 30)]
         let server = try MockServer.forTest { request in
             let size = request.path == "/0" ? sizes[0] : sizes[1]
             var response = MockResponse(statusCode: 200)
@@ -56,7 +56,9 @@ struct DownloadKillTests {
 
     @Test(
         "Killed at any instant, a download is absent or whole, and continues where it ended",
-        arguments: [(1, isSoak ? 900 : 12, 4_000_000), (4, isSoak ? 100 : 3, 44 << 20)])
+        arguments: [
+            (1, amount(3, thorough: 12, soak: 900), 4_000_000), (4, amount(1, thorough: 3, soak: 100), 44 << 20),
+        ])
     func kills(connections: Int, count: Int, size: Int) async throws {
         let victim = Mutex(Victim(rest: .max))
         let content = DownloadFixture.content(size)

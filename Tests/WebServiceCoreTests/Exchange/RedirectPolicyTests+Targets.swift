@@ -100,7 +100,7 @@ extension RedirectPolicyTests {
         #expect(try policy.decide(request, 302, "/a", "/a", "/b").isDelivery)
         #expect(try policy.decide(request, 302, "/a", "/a").next?.encode().url == "https://h/a")
         for piece in ["a", "/", "../", " ", "@", "é", "{", "%", "?", "\\", ":", "\u{0}"] {
-            let long = String(repeating: piece, count: 1_048_576 / piece.utf8.count)
+            let long = String(repeating: piece, count: amount(1 << 17, thorough: 1 << 20) / piece.utf8.count)
             #expect(try policy.decide(request, 302, "/x" + long).isDelivery)
             #expect(try policy.decide(request, 302, "https://h" + long).isDelivery)
         }
@@ -187,7 +187,7 @@ extension RedirectPolicyTests {
 
     @Test(
         "No random target receives a secret or is downgraded to http",
-        arguments: 0..<(isSoak ? 16 : 4))
+        arguments: 0..<amount(1, thorough: 4, soak: 16))
     func random(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         let pieces = [
@@ -229,7 +229,7 @@ extension RedirectPolicyTests {
             "http://good.example",
             "good.example:8443",
         ]
-        for line in sample(lines, every: 4) {
+        for line in sample(lines, every: 40, thorough: 4) {
             for target in line.contains("{target}") ? targets : [""] {
                 let location = line.replacing("{target}", with: target).replacing("{FILE}", with: "etc/passwd")
                 let cut = String(

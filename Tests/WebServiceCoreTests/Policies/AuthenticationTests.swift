@@ -141,8 +141,9 @@ struct AuthenticationTests {
         "Up to 10,000 simultaneous 401 responses cause one refresh, and each request ends once",
         arguments: Refresh.allCases)
     private func storm(kind: Refresh) async throws {
-        let count = (kind == .succeeds || isSoak ? 10_000 : 4_000) / CancelRaceTests.scale
-        let rounds = isSoak ? 25 : 1
+        let thorough = kind == .succeeds ? 10_000 : 4_000
+        let count = amount(1_000, thorough: thorough, soak: 10_000) / CancelRaceTests.scale
+        let rounds = amount(1, thorough: 1, soak: 25)
         for _ in 0..<rounds {
             let server = TokenServer(accepts: "t2")
             let refreshes = Collected<Int>()

@@ -105,11 +105,12 @@ import Testing
         #expect(Origin(url)?.description == description)
     }
 
-    @Test("A string of one megabyte has no origin or the origin at its start", .permit)
+    @Test("A long string has no origin or the origin at its start", .permit)
     func megabyte() {
-        let long = String(repeating: "a", count: 1_048_576)
+        let length = amount(1 << 17, thorough: 1 << 20)
+        let long = String(repeating: "a", count: length)
         #expect(Origin(long) == nil)
-        #expect(Origin("https://h:" + String(repeating: "1", count: 1_048_576)) == nil)
+        #expect(Origin("https://h:" + String(repeating: "1", count: length)) == nil)
         #expect(Origin("https://h/" + long)?.description == "https://h")
         #expect(Origin("https://" + long)?.host == long)
     }

@@ -102,15 +102,17 @@ struct HTTPDateTests {
         #expect(HTTPDate.parseCookieDate(text.utf8) == nil)
     }
 
-    @Test("Dates from year 0 to 9999 are formatted as in the Gregorian calendar and parsed back")
+    @Test("Dates from year 0 on are formatted as in the Gregorian calendar and parsed back")
     func calendar() throws {
         let names = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
         var (year, month, day) = (0, 0, 1)
-        for number in 0...3_652_424 {
+        let years = amount(2_400, thorough: 10_000)
+        let last = years / 400 * 146_097 - 1
+        for number in 0...last {
             let leap = year % 400 == 0 || year % 4 == 0 && year % 100 != 0
             let length = month == 1 ? (leap ? 29 : 28) : [3, 5, 8, 10].contains(month) ? 30 : 31
-            if number % 1_009 == 0 || month == 1 && day >= 28 || number >= 3_652_424 {
+            if number % 1_009 == 0 || month == 1 && day >= 28 || number == last {
                 // 0000-01-01 was a Saturday, 719,528 days before 1970.
                 let date = Date(timeIntervalSince1970: Double((number - 719_528) * 86_400 + number % 86_400))
                 let clock = String(format: "%02d:%02d:%02d", number % 86_400 / 3_600, number / 60 % 60, number % 60)
@@ -126,7 +128,7 @@ struct HTTPDateTests {
             (day, month, year) =
                 day < length ? (day + 1, month, year) : month < 11 ? (1, month + 1, year) : (1, 0, year + 1)
         }
-        #expect(year == 10_000)
+        #expect(year == years)
     }
 
     @Test("Fractions of a second are rounded down, and years outside four digits are not formatted")
@@ -149,7 +151,8 @@ struct HTTPDateTests {
         { Array($0.utf8) }
         let bytes = Array("0123456789:,- abcJanFebGMT\u{0}\r\n\u{FF}".utf8)
         var read = 0
-        for round in 0..<(isSoak ? 100_000 : 20_000) {
+        let count = amount(4_000, thorough: 20_000, soak: 100_000)
+        for round in 0..<count {
             var text = seeds[round % 3]
             for _ in 0..<Int.random(in: 1...3, using: &random) {
                 let place = Int.random(in: 0..<text.count, using: &random)
@@ -167,6 +170,6 @@ struct HTTPDateTests {
                 #expect(HTTPDate.text(date).flatMap { HTTPDate.parse($0) } == date)
             }
         }
-        #expect(read > 2_000)
+        #expect(read > count / 10)
     }
 }

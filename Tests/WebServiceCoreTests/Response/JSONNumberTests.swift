@@ -223,7 +223,7 @@ struct JSONNumberTests {
         }
     }
 
-    @Test("the parser and JSONDecoder agree on 20,000 mutated texts")
+    @Test("the parser and JSONDecoder agree on mutated texts")
     func agreement() throws {
         struct Untyped: Decodable {
             let value: JSONValue
@@ -235,7 +235,8 @@ struct JSONNumberTests {
         ]
         var random = SeededGenerator(seed: 71)
         var accepted = 0
-        for _ in 0..<20_000 {
+        let rounds = amount(4_000, thorough: 20_000)
+        for _ in 0..<rounds {
             let count = Int.random(in: 1...6, using: &random)
             let inner = (0..<count).map { _ in tokens.randomElement(using: &random) ?? "" }.joined()
             let texts = ["[\(inner)]", "{\"k\":\(inner)}", inner]
@@ -246,6 +247,6 @@ struct JSONNumberTests {
             if value != nil { accepted += 1 }
             if value != expected { Issue.record("\(text.debugDescription): \(value as Any), not \(expected as Any)") }
         }
-        #expect(accepted > 1_000)
+        #expect(accepted > rounds / 20)
     }
 }

@@ -246,7 +246,7 @@ import Testing
         #expect(large <= small * 64, "\(small) s, \(large) s")
     }
 
-    @Test("20,000 random multipart bodies result in the same parts, however they are divided")
+    @Test("Random multipart bodies result in the same parts, however they are divided")
     func mutations() throws {
         var generator = SeededGenerator(seed: 1_521)
         let seeds = ["--b\r\nA: 1\r\n\r\nx\r\n--b\r\n\r\ny\r\n--b--\r\n", "Content-A: b\r\n\r\nx\r\n----b\r\n\r\n"]
@@ -255,7 +255,8 @@ import Testing
             try BodyPartParser(contentType: "multipart/\($0)", maximumPartSize: 12)
         }
         var parts = 0
-        for index in 0..<20_000 {
+        let count = amount(4_000, thorough: 20_000)
+        for index in 0..<count {
             let seed = Data(seeds[index % seeds.count].utf8)
             let body = Mutation.of(seed, tokens: tokens.map { Data($0.utf8) }, &generator)
             let chunks = Chunks.random(body, &generator)
@@ -266,6 +267,6 @@ import Testing
             Issue.record("\(body.base64EncodedString()) in chunks of \(chunks.map(\.count))")
             return
         }
-        #expect(parts > 5_000, "\(parts) parts are too few to compare")
+        #expect(parts > count / 4, "\(parts) parts are too few to compare")
     }
 }

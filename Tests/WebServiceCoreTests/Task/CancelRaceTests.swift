@@ -68,7 +68,7 @@ struct CancelRaceTests {
     func mockSession() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))
-        let count = (isSoak ? 50_000 : 10_000) / Self.scale
+        let count = amount(1_000, thorough: 10_000, soak: 50_000) / Self.scale
         for cancelFirst in [false, true] {
             let result = await race(count, .make(session), cancelFirst: cancelFirst)
             #expect(result.wrong == 0)
@@ -77,10 +77,10 @@ struct CancelRaceTests {
         }
     }
 
-    @Test("Each of 10,000 tasks cancelled over real sockets ends exactly once")
+    @Test("Each of many tasks cancelled over real sockets ends exactly once")
     func sockets() async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
-        let count = 10_000 / Self.scale
+        let count = amount(1_000, thorough: 10_000) / Self.scale
         let service = WebService(baseURLString: server.baseURLString)
         let result = await race(count, service)
         #expect(result.wrong == 0)

@@ -232,10 +232,10 @@ struct LifeCycleModelTests {
     private static let scale = isSanitized ? 10 : 1
 
     @Test(
-        "A task matches the model in 10,000 random sequences with a session that the test controls",
+        "A task matches the model in random sequences with a session that the test controls",
         arguments: [false, true])
     func model(isAuthenticated: Bool) async {
-        let count = (isSoak ? 500_000 : 2_000) / Self.scale
+        let count = amount(500, thorough: 2_000, soak: 500_000) / Self.scale
         let lanes = 50
         for batch in 0..<(count / lanes) {
             var random = SeededGenerator(seed: UInt64(batch) * 2 + (isAuthenticated ? 1 : 0))
@@ -321,7 +321,7 @@ struct LifeCycleModelTests {
             response.headers[.location] = "/v1/x"
             return response
         }
-        await race((isSoak ? 10_000 : 1_000) / Self.scale, .make(session), ["/x", "/away"])
+        await race(amount(200, thorough: 1_000, soak: 10_000) / Self.scale, .make(session), ["/x", "/away"])
     }
 
     @Test("Every random sequence over sockets ends once and runs each handler")
@@ -332,6 +332,7 @@ struct LifeCycleModelTests {
             return response
         }
         await race(
-            (isSoak ? 10_000 : 50) / Self.scale, WebService(baseURLString: server.baseURLString), ["/x", "/away"])
+            amount(30, thorough: 50, soak: 10_000) / Self.scale, WebService(baseURLString: server.baseURLString),
+            ["/x", "/away"])
     }
 }

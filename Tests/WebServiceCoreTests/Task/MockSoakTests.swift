@@ -133,7 +133,7 @@ struct MockSoakTests {
     @Test(
         "Every request with one of 28 kinds of faults ends exactly once, and its objects are deallocated")
     func soak() async throws {
-        let waves = max(2, (isSoak ? 1_000 : 10) / Self.scale)
+        let waves = max(2, amount(3, thorough: 10, soak: 1_000) / Self.scale)
         let wrong = Collected<String>()
         var memory = 0
         for wave in 0..<waves {

@@ -59,7 +59,7 @@ struct ByteConnectionTests {
     func earlyBytes() async throws {
         let peer = try BytePeer { $0.send([UInt8](repeating: 7, count: 512 << 10)) }
         var counts: Set<Int> = []
-        for _ in 0..<200 {
+        for _ in 0..<amount(20, thorough: 200) {
             let connection = try await session.connect(port: peer.port)
             for _ in 0..<20 { await Task.yield() }
             counts.insert(try await connection.receiveAll().count)

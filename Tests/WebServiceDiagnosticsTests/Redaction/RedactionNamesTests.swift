@@ -100,7 +100,7 @@ struct RedactionNamesTests {
             "\"\"token\"\":",
         ])
     func linear(piece: String) {
-        let size = (isSoak ? 64 : 24) << 10
+        let size = amount(8, thorough: 24, soak: 64) << 10
         func time(_ piece: String) -> Double {
             let body = Data(String(repeating: piece, count: size / piece.utf8.count).utf8)
             return [
@@ -114,14 +114,15 @@ struct RedactionNamesTests {
         #expect(time(piece) < 30 * time("a harmless text. ") + 1)
     }
 
-    @Test("A header field value, a URL and a query of 512 KB are redacted in linear time")
+    @Test("A long header field value, URL and query are redacted in linear time")
     func longValues() {
         let redaction = Redaction.standard
-        let harmless = String(repeating: "ab", count: 256 << 10)
+        let unit = amount(16 << 10, thorough: 64 << 10)
+        let harmless = String(repeating: "ab", count: 4 * unit)
         let bound = 60 * processorTime { _ = redaction.value(ofHeader: "X-Any", harmless) } + 2
         for piece in ["a=", "%25", "%3D&", "%2525252525253D", "\\\\/", "bearer, "] {
             // Quadratic time takes minutes for an eighth of the size as well.
-            let size = piece == "a=" ? 512 << 10 : 64 << 10
+            let size = piece == "a=" ? 8 * unit : unit
             let text = String(repeating: piece, count: size / piece.utf8.count)
             #expect(processorTime { _ = redaction.value(ofHeader: "X-Any", text) } < bound)
             #expect(processorTime { _ = redaction.value(ofHeader: "Sec-WebSocket-Protocol", text) } < bound)

@@ -79,7 +79,7 @@ struct UploadKillTests {
     @Test(
         "A large file needs hardly more memory than a small one", arguments: UploadProtocol.allCases)
     func memory(_ kind: UploadProtocol) async throws {
-        let sizes = [1 << 20, isSoak ? 5 << 30 : 96 << 20]
+        let sizes = [1 << 20, amount(32 << 20, thorough: 96 << 20, soak: 5 << 30)]
         let folder = TemporaryFolder()
         var peaks: [Int] = []
         for size in sizes {

@@ -12,7 +12,7 @@ import Testing
 struct RangeModelTests {
     @Test("In a model of a download, no short or mixed file is complete, whatever the responses are")
     func model() {
-        let count = isSoak ? 1_000_000 : 3_000
+        let count = amount(1_000, thorough: 3_000, soak: 1_000_000)
         var complete = 0
         for seed in 0..<UInt64(count) {
             var server = RangeModel(seed: seed)
@@ -27,7 +27,7 @@ struct RangeModelTests {
         #expect(complete > count / 3)
     }
 
-    private static let count = isSoak ? 20_000 : 300
+    private static let count = amount(100, thorough: 300, soak: 20_000)
 
     @Test("No download reports a short or mixed file, whatever the responses are")
     func downloads() async throws {
