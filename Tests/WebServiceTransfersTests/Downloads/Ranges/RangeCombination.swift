@@ -77,7 +77,7 @@ struct RangeCombination: Decodable, Sendable {
 
     static func all(_ name: String) throws -> [RangeCombination] {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appendingPathComponent("Corpora")
+            .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Corpora")
         return try JSONDecoder().decode([Self].self, from: Data(contentsOf: folder.appendingPathComponent(name)))
     }
 }
