@@ -376,8 +376,10 @@ struct CacheGroupsTests {
     func timeline() async throws {
         serve(#""a""#, invalidating: #""a", "b""#)
         _ = try await fixture.get()
+        await fixture.cache.finishStoring()
         let post = fixture.service.POST("/other").data()
         _ = try await post.value
+        await fixture.cache.finishStoring()
         #expect(post.timeline.explain().contains("The response invalidated stored groups: 2."))
         let get = fixture.service.GET("/a").data()
         _ = try await get.value

@@ -8,7 +8,7 @@ import WebServiceStorage
 /// Repeatedly kills a program that stores entries, and checks the result.
 @Suite("Storages whose process is killed", .permit(minutes: 20))
 struct KillTests {
-    private static let cycles = amount(8, thorough: 30, soak: 1_000)
+    private static let cycles = amount(20, thorough: 30, soak: 1_000)
     /// The number of keys that the program writes in turn.
     private static let keys = 16
 

@@ -77,7 +77,7 @@ struct DownloadSystemCallTests {
             try #require(try fixture.fileHas(content))
             #expect(try fixture.names == ["a.iso"], "\(error), call \(number)")
             guard isInjected else { break }
-            number += amount(12, thorough: 4, soak: 1)
+            number += isSoak ? 1 : 4
         }
         print("\(error): \(runs) downloads with a system call that failed, \(failures) of them ended with an error")
         #expect(runs >= 3)
