@@ -101,7 +101,7 @@ struct BreweryTests {
 
     @Test("scripts/demo --help prints the help of the program and builds nothing")
     func helpOfTheScript() async throws {
-        let script = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../scripts/demo").standardized
+        let script = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../../scripts/demo").standardized
         let folder = TemporaryFolder.forTest().url
         let swift = folder.appendingPathComponent("swift")
         try Data("#!/bin/sh\necho built >&2\nexit 9\n".utf8).write(to: swift)
