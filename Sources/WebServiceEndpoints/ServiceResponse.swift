@@ -74,7 +74,7 @@ public enum ServiceResponse<Value: Sendable>: Sendable {
 }
 
 extension TypedTask {
-    /// The result as a ``ServiceResponse``. Awaits the task as ``result`` does.
+    /// The result as a ``ServiceResponse``. Awaits the task as `result` does.
     public var serviceResponse: ServiceResponse<Value> {
         get async { ServiceResponse(await result) }
     }

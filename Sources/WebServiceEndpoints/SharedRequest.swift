@@ -22,11 +22,11 @@ extension SessionTask {
     ///
     /// - Tasks that join share one exchange: it has the request and options of the task that
     ///   started it, and reports its progress to that task. Every task has its own deadline, rules
-    ///   and handlers, and ends once. ``suspend()`` suspends only the handlers.
+    ///   and handlers, and ends once. `suspend()` suspends only the handlers.
     /// - `WebService.cancelRequests(key:)` and similar methods find these tasks as well.
     ///
     /// A stream fails with `WebServiceError.Code.encoding`, because its body has one reader. The
-    /// method has no effect on downloads, and must be called before ``resume()``.
+    /// method has no effect on downloads, and must be called before `resume()`.
     ///
     /// - Parameters:
     ///   - mode: The handling.

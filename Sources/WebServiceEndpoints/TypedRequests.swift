@@ -85,7 +85,7 @@ extension WebService {
     /// Creates a service for typed requests.
     ///
     /// - Parameters:
-    ///   - baseURL: See ``baseURL``.
+    ///   - baseURL: See `baseURL`.
     ///   - endpoints: See ``endpoints``.
     ///   - storages: See ``storages``.
     public convenience init(

@@ -36,7 +36,7 @@ extension WebService {
 
     /// Cancels all typed requests of the service.
     ///
-    /// ``cancelAll()`` also cancels other tasks, streams and downloads.
+    /// `cancelAll()` also cancels other tasks, streams and downloads.
     public func cancelRequests() {
         typed.registry.cancel { _ in true }
     }
