@@ -16,3 +16,58 @@ extension Interceptor where Self == ClosureInterceptor {
         }
     }
 }
+
+/// The trace of an exchange, to which each attempt adds a span (W3C Trace Context, section 3.2).
+struct TraceParent: Sendable, Equatable {
+    /// The identifier: 32 lower-case hexadecimal digits, of which at least one is not zero.
+    let traceID: String
+    /// The flags: two hexadecimal digits.
+    let flags: String
+
+    /// Creates a sampled trace with a random identifier.
+    init() {
+        traceID = UInt64.random(in: .min ... .max).hexadecimal + UInt64.random(in: 1 ... .max).hexadecimal
+        flags = "01"
+    }
+
+    /// Creates the trace of a field value; `nil` if the value is invalid.
+    ///
+    /// Later versions may append parts (section 3.2.4). Flags that are not defined are cleared.
+    init?(_ value: String) {
+        var parts = value.split(separator: "-", maxSplits: 4, omittingEmptySubsequences: false)[...]
+        guard let version = parts.popFirst(), let traceID = parts.popFirst(), let spanID = parts.popFirst(),
+            let flags = parts.popFirst(), version != "ff", parts.isEmpty || version != "00",
+            zip([version, traceID, spanID, flags], [2, 32, 16, 2]).allSatisfy({ text, count in
+                text.utf8.count == count && text.utf8.allSatisfy(Self.isDigit)
+            }),
+            [traceID, spanID].allSatisfy({ $0.utf8.contains { $0 != UInt8(ascii: "0") } }),
+            let bits = UInt8(flags, radix: 16)
+        else { return nil }
+        self.traceID = String(traceID)
+        self.flags = "0\(bits & 3)"
+    }
+
+    /// Returns the field value of a new span.
+    func startingSpan() -> String {
+        "00-\(traceID)-\(UInt64.random(in: 1 ... .max).hexadecimal)-\(flags)"
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+}
+
+extension TraceParent: RequestTagKey {
+    /// Requests are not traced by default.
+    static let defaultValue: TraceParent? = nil
+}
+
+extension Request {
+    /// Returns the request with a new span of its trace, if it has one.
+    func startingSpan() -> Request {
+        guard let trace = options[TraceParent.self] else { return self }
+        var request = self
+        request.headers["traceparent"] = trace.startingSpan()
+        return request
+    }
+}

@@ -49,3 +49,14 @@ package enum Secrets {
             && word.contains { ASCII.isAlpha($0) && $0 & 0x20 != 0 }
     }
 }
+
+/// A type that prints only its description, because its properties may contain secrets.
+package protocol RedactedReflectable: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {}
+
+extension RedactedReflectable {
+    /// The same as `description`.
+    public var debugDescription: String { description }
+
+    /// The mirror that `dump` prints. It contains only `description`.
+    public var customMirror: Mirror { Mirror(self, children: ["description": description]) }
+}
