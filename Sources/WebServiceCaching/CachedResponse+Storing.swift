@@ -1,10 +1,6 @@
 import Foundation
 import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 extension CachedResponse {
     /// Creates the stored form of a response to a GET or QUERY request (RFC 9111, section 3).
     ///

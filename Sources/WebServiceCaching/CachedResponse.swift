@@ -1,10 +1,6 @@
 import Foundation
 import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A response as a ``ResponseCache`` stores it.
 struct CachedResponse: Sendable {
     var status: Int

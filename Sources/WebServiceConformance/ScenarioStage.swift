@@ -3,10 +3,6 @@ import WebServiceCore
 import WebServiceMocking
 import WebServiceServer
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The environment of a scenario: the session under test, and the server or the mock that responds.
 final class ScenarioStage: Sendable {
     let scenario: String

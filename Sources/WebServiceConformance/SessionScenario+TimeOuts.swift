@@ -2,10 +2,6 @@ import Foundation
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Scenarios of the idle timeout, the maximum duration without any bytes.
 extension SessionScenario {
     static let timeOuts: [SessionScenario] = [

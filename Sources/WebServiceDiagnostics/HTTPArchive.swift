@@ -1,10 +1,6 @@
 package import Foundation
 package import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The parts of an HTTP archive (HAR 1.2): a start, entries, and an end.
 package struct HTTPArchive: Sendable {
     /// The bodies of an attempt.

@@ -1,10 +1,6 @@
 public import Foundation
 public import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 extension SessionTask {
     /// Returns the requests of the exchange as an HTTP archive (HAR 1.2), JSON in UTF-8.
     ///

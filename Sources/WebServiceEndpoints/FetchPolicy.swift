@@ -2,10 +2,6 @@ import Foundation
 public import WebServiceCore
 public import WebServiceStorage
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The sources of a storable typed request's value: its storage, the server or both.
 ///
 /// With every policy, the task ends exactly once, with a value or with an error.

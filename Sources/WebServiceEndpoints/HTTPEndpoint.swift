@@ -2,10 +2,6 @@ import Foundation
 public import WebServiceCore
 import WebServiceStorage
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// An endpoint that sends an ``HTTPServiceRequest`` through the pipeline of the service.
 ///
 /// A service can have several, each with its own session and requests:

@@ -1,10 +1,6 @@
 public import Foundation
 public import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A typed request that ``HTTPEndpoint`` sends.
 ///
 /// A conforming type defines the `Request`; an output of type `Void`, `Data`, `String` or any

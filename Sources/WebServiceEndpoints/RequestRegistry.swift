@@ -2,10 +2,6 @@ import Foundation
 import WebServiceCore
 import WebServiceStorage
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The typed requests of one service in flight, and the tasks that wait for their responses.
 final class RequestRegistry: Sendable {
     /// One request in flight.

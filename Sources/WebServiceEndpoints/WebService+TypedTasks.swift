@@ -1,10 +1,6 @@
 import Foundation
 public import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 extension WebService {
     /// Creates a task for the `Request` of a typed request, to receive the response in another
     /// form than its output: as a stream, as events or as a file.

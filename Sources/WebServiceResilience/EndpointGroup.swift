@@ -1,10 +1,6 @@
 import Foundation
 public import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// An interceptor that distributes requests among several servers with the same content.
 ///
 /// ```swift

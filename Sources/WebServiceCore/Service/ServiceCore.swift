@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The state that a ``WebService`` and its tasks share.
 ///
 /// The Swift task that runs an ``Exchange`` retains the ``SessionTask``, which retains the core but

@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Returns the session that an exchange uses in place of that of its service.
 package typealias SessionSubstitution = @Sendable (any Session) -> any Session
 

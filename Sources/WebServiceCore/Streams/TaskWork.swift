@@ -1,9 +1,5 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The work that produces the value of a task in place of its request. A download, for example,
 /// sends several requests.
 package struct TaskWork: Sendable {

@@ -1,9 +1,5 @@
 public import Foundation
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Setters of the request. Each changes the field of ``Request`` that documents its meaning.
 ///
 /// The order of calls does not matter, except that the last body replaces the others. Setters have

@@ -2,10 +2,6 @@ import Foundation
 import Synchronization
 import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A decoder of a body with two content codings, such as `gzip, gzip` of a server whose proxy
 /// compresses again.
 final class DecoderPair: ContentDecoder {

@@ -2,10 +2,6 @@ import CCurl
 import Foundation
 import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The connection that libcurl selects for an exchange.
 extension CurlHandle {
     /// Returns whether libcurl may send the request on the connection with these endpoints.

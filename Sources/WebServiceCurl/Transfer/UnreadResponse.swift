@@ -2,10 +2,6 @@ import CCurl
 import Foundation
 import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A response that the system has received but libcurl has not read. Confined to the thread of its
 /// loop.
 ///

@@ -1,10 +1,6 @@
 import Foundation
 import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A response that a ``StubResponder`` returns for some requests.
 ///
 /// All members may be called from any thread.

@@ -1,10 +1,6 @@
 import Foundation
 import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The transfer of a file by successive requests, until the file is complete.
 ///
 /// ``DownloadPlan`` decides what is requested and how a response is used.

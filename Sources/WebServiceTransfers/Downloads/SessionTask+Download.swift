@@ -1,10 +1,6 @@
 public import Foundation
 public import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 extension SessionTask {
     /// Returns a typed task that downloads the body of the response to a file.
     ///
