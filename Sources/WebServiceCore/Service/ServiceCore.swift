@@ -143,7 +143,7 @@ extension ServiceCore {
 
 /// What another module adds to a service: its configuration, and its work in progress.
 ///
-/// A service creates a part when it is used first.
+/// The service creates the part of a module when the module first asks for it.
 package protocol ServicePart: AnyObject, Sendable {
     init()
 

@@ -233,8 +233,8 @@ public final class SessionTask: Sendable {
     /// which may wait for a body provider or an interceptor, and to retries and redirects.
     /// ``state`` is `.suspended`. A request in flight continues. The deadline still ends the
     /// exchange, and ``cancel()`` ends the suspension. For a typed request and after
-    /// `setDuplicates(_:key:)`, the exchange may be shared with other tasks, so only the handlers are
-    /// suspended.
+    /// `setDuplicates(_:key:)`, the exchange may be shared with other tasks, so only the handlers
+    /// are suspended.
     @discardableResult
     public func suspend() -> Self {
         call.withLock { call in
