@@ -6,6 +6,9 @@ import PackageDescription
 let withoutCurl = Context.environment["WEBSERVICE_WITHOUT_CURL"] == "1"
 let withoutSQLite = Context.environment["WEBSERVICE_WITHOUT_SQLITE"] == "1"
 
+/// The only tests to build, for `./scripts/test MODULE`; `nil` for all.
+let onlyTests = Context.environment["WEBSERVICE_ONLY_TESTS"]
+
 let settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),  // swift-evolution SE-0335
@@ -50,6 +53,7 @@ func dependencies(_ names: String) -> [Target.Dependency] {
 
 /// Adds tests. All tests can import Core, the mocks, the mock server and `TestSupport`.
 @MainActor func test(_ name: String, imports: String, excluding excluded: [String] = []) {
+    guard name == onlyTests ?? name else { return }
     let names = Set("\(imports) Core Mocking Server TestSupport".split(separator: " ")).sorted()
     targets.append(
         .testTarget(
