@@ -22,11 +22,7 @@ final class Turns: Sendable {
 
     /// Waits until the member is first. Cancelling the Swift task ends the wait immediately.
     func wait(_ turn: Turn) async throws {
-        try await withTaskCancellationHandler {
-            try await turn.value.get()
-        } onCancel: {
-            turn.set(.failure(URLError(.cancelled)))
-        }
+        try await turn.value(orIfCancelled: .failure(URLError(.cancelled))).get()
     }
 
     func leave(_ turn: Turn) {

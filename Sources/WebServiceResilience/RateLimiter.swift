@@ -173,11 +173,7 @@ public final class RateLimiter: Interceptor {
                 continue
             }
             try Task.checkCancellation()
-            await withTaskCancellationHandler {
-                await clock.value(of: change, orAfter: wait.delay, ())
-            } onCancel: {
-                change.set(())
-            }
+            await clock.value(of: change, orAfter: wait.delay, (), orIfCancelled: ())
             try Task.checkCancellation()
         }
         return reason

@@ -151,11 +151,7 @@ package final class ReconnectionWait: InFlightWork {
         let end = Once<Bool>()
         state.withLock { $0.end = end }
         if state.withLock(\.isCancelled) || Task.isCancelled { end.set(false) }
-        let isDue = await withTaskCancellationHandler {
-            await service.clock.value(of: end, orAfter: delay, true)
-        } onCancel: {
-            end.set(false)
-        }
+        let isDue = await service.clock.value(of: end, orAfter: delay, true, orIfCancelled: false)
         state.withLock { $0.end = nil }
         if !isDue { throw URLError(.cancelled) }
     }

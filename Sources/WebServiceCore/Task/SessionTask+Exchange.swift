@@ -173,13 +173,7 @@ extension SessionTask {
             call.permission = .held(turns + [turn])
             return turn
         }
-        guard let turn else { return }
-        let isGranted = await withTaskCancellationHandler {
-            await turn.value
-        } onCancel: {
-            turn.set(false)
-        }
-        if !isGranted { throw URLError(.cancelled) }
+        if await turn?.value(orIfCancelled: false) == false { throw URLError(.cancelled) }
     }
 
     /// A Boolean value that indicates whether a request waits until the suspension ends.
