@@ -17,13 +17,11 @@ package struct ConcurrentRequest: Sendable {
         self.next = Next(exchange: exchange, interceptors: next.interceptors, position: next.position)
     }
 
-    /// Sends the request. Called once. When the request ends, its events are added to the parent's
+    /// Sends the request and returns its result: `URLError.cancelled` as soon as the Swift task is
+    /// cancelled. Called once. When the request ends, its events are added to the parent's
     /// timeline.
-    ///
-    /// - Throws: `URLError.cancelled` as soon as the Swift task is cancelled, or an error of
-    ///   `next`.
-    package func response(to request: Request) async throws -> Response {
-        try await parent.permission()
+    package func result(of request: Request) async -> Result<Response, any Error> {
+        do { try await parent.permission() } catch { return .failure(error) }
         let task = next.task
         task.inherit(from: parent)
         task.begin(request)
@@ -33,8 +31,7 @@ package struct ConcurrentRequest: Sendable {
         } onCancel: {
             _ = complete(.failure(URLError(.cancelled)))
         }
-        guard complete(result) else { throw URLError(.cancelled) }
-        return try result.get()
+        return complete(result) ? result : .failure(URLError(.cancelled))
     }
 
     /// Ends the exchange and adds its events to the timeline of the parent.
@@ -48,7 +45,7 @@ package struct ConcurrentRequest: Sendable {
 
     /// Makes the response of this request that of the parent, in place of the response to the
     /// parent's own request, which the caller has cancelled. Called at most once, after
-    /// ``response(to:)`` has returned.
+    /// ``result(of:)`` has returned.
     package func replaceParent() {
         parent.adopt(next.task)
     }

@@ -65,6 +65,21 @@ public struct Next: Sendable {
         return try await interceptors[position].intercept(request, next: next)
     }
 
+    /// Passes a request to the next stage and returns its result.
+    package func result(of request: Request) async -> Result<Response, any Error> {
+        do { return .success(try await self(request)) } catch { return .failure(error) }
+    }
+
+    /// Passes a request to the next stage and returns its result.
+    ///
+    /// - Parameter onCancel: Called as soon as the Swift task is cancelled, because a following
+    ///   interceptor may ignore the cancellation.
+    package func result(
+        of request: Request, onCancel: @Sendable () -> Void
+    ) async -> Result<Response, any Error> {
+        await withTaskCancellationHandler { await result(of: request) } onCancel: { onCancel() }
+    }
+
     /// Adds an event to the exchange's ``Timeline``.
     public func record(_ kind: Timeline.Kind, _ detail: String = "") {
         task.record(kind, detail)

@@ -138,8 +138,7 @@ public struct RetryPolicy: Interceptor {
         } else {
             retryBudget?.recordRequest()
         }
-        var result: Result<Response, any Error>
-        do { result = .success(try await next(request)) } catch { result = .failure(error) }
+        var result = await next.result(of: request)
         while let reason = reason(toRetry: result) {
             let spent = Duration.nanoseconds(Int64(clamping: clock.now - attempts.start))
             let retryAfter = (try? result.get())?.header(.retryAfter)  // an error has no header fields
