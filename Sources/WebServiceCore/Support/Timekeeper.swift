@@ -370,6 +370,13 @@ extension Duration {
     /// The duration in seconds.
     package var inSeconds: Double { (Double(components.seconds) * 1e9 + Double(components.attoseconds) / 1e9) / 1e9 }
 
+    /// Returns the duration after a number of doublings, up to a maximum. A negative duration
+    /// becomes zero.
+    package func doubled(_ times: Int, upTo maximum: Duration) -> Duration {
+        let factor = 1 << min(max(times, 0), 40)
+        return self > maximum / factor ? maximum : max(self, .zero) * factor
+    }
+
     /// Returns a number of seconds as a duration, rounded to nanoseconds.
     ///
     /// A positive number becomes at least a nanosecond. The result is limited to 1e12 seconds in
