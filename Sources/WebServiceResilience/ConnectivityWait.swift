@@ -106,7 +106,7 @@ public struct ConnectivityWait: Interceptor {
     }
 }
 
-extension ConnectivityWait: ConnectivitySource {
+extension ConnectivityWait: ConnectivityCheck {
     package func isConnected(to host: String) -> Bool {
         isConnected(host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host)
     }

@@ -39,7 +39,7 @@ package struct ConcurrentRequest: Sendable {
     /// - Returns: `false` without an effect if the exchange has already ended.
     private func complete(_ result: Result<Response, any Error>) -> Bool {
         guard next.task.complete(result) else { return false }
-        parent.add(next.task.record, without: .body)
+        parent.add(next.task.log, without: .body)
         return true
     }
 
@@ -69,7 +69,7 @@ extension SessionTask {
         let body = tail.flatMap { tail in other.tail?.move(to: tail) }
         let (events, replaced, receivers) = call.withLock { call in
             let replaced = [tail?.receiver].compactMap(\.self) + call.receivers.all
-            tail?.begin(body?.receiver, call.record.request, call.events)
+            tail?.begin(body?.receiver, call.log.request, call.events)
             let delivers = call.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
             return (delivers ? call.events : nil, replaced, call.progress)
         }

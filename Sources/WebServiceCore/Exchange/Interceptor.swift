@@ -137,7 +137,7 @@ public struct Next: Sendable {
     /// Returns whether no request of the exchange has reached a server, including redirects and
     /// earlier attempts: each one failed with one of the errors.
     package func hasSentNothing(ifFailedWith codes: Set<URLError.Code>) -> Bool {
-        task.root.record.allAttemptsFailed(with: codes)
+        task.root.log.allAttemptsFailed(with: codes)
     }
 
     /// The origin of the base URL of the service; `nil` without a base URL.
@@ -160,7 +160,7 @@ protocol ContinuationPolicy: Interceptor {
 }
 
 /// An interceptor that also determines whether the device has a network.
-package protocol ConnectivitySource: Interceptor {
+package protocol ConnectivityCheck: Interceptor {
     /// Returns whether there is a network for the host of an origin.
     func isConnected(to host: String) -> Bool
 }

@@ -5,7 +5,7 @@ import FoundationNetworking
 #endif
 
 /// The iteration over an event stream, including its reconnections.
-struct EventConnection: ElementSource {
+struct EventConnection: ElementReader {
     private let service: ServiceCore
     private let substitution: SessionSubstitution?
     private let request: Request
