@@ -140,7 +140,7 @@ package final class Reconnections: InFlightWork {
     /// - Parameters:
     ///   - error: The error of the connection; `nil` if the server closed it.
     ///   - isTransient: Whether to reconnect if there is no predicate.
-    ///   - time: The reconnection time of the stream. Defaults to `nil`: the stream has not set one.
+    ///   - time: The reconnection time that the stream has set. Defaults to `nil`.
     package func delay(after error: (any Error)?, isTransient: Bool, _ time: Duration? = nil) -> Duration? {
         let failures = failures.wrappingAdd(1, ordering: .relaxed).newValue
         guard let delays = policy.delays, failures < delays.attempts,
