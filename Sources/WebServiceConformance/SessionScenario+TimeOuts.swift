@@ -39,7 +39,8 @@ extension SessionScenario {
             for _ in 0..<2 where outcome.elapsed > allowed.upperBound { outcome = try await stage.send(request) }
             try stage.expect(.failure([.timedOut]), outcome)
             try stage.expect(
-                allowed.contains(outcome.elapsed), "a failure after 0.3 seconds to \(allowed.upperBound)", "\(outcome.elapsed)")
+                allowed.contains(outcome.elapsed), "a failure after 0.3 seconds to \(allowed.upperBound)",
+                "\(outcome.elapsed)")
             try stage.expect(.response(200, "next"), await stage.send(stage.request("/next")))
         }
     }

@@ -51,7 +51,8 @@ struct CurlFloodRealTimeTests {
         }
         let base = isSecure ? "https://localhost:\(flooding.port)" : "http://127.0.0.1:\(flooding.port)"
         let start = ContinuousClock.now
-        let task = WebService(base, session: session).POST("/").setTimeout(.seconds(1)).setDeadline(.seconds(100)).data()
+        let task = WebService(base, session: session).POST("/").setTimeout(.seconds(1)).setDeadline(.seconds(100))
+            .data()
         task.resume()
         // A streamed body is sent over HTTP/1.1 in every configuration.
         let service = WebService(other, session)
