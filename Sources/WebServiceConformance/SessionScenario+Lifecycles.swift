@@ -80,7 +80,7 @@ extension SessionScenario {
             exchange.cancel()
             try stage.expect(.failure([.cancelled]), await stage.outcome(of: exchange))
             let elapsed = start.duration(to: .now)
-            try stage.expect(elapsed < .seconds(10), "a completion within 10 seconds", "\(elapsed)")
+            try stage.expect(elapsed < stage.limit, "a completion within \(stage.limit)", "\(elapsed)")
             try stage.expect(.response(200, "next"), await stage.send(stage.request("/next")))
             try stage.expect("completions", exchange.completionCount, is: 1)
         }

@@ -57,12 +57,12 @@ extension SessionScenario {
             stage.serve { _ in ScenarioReply(MockResponse(statusCode: 200, data: Data(count: 2_000_000))) }
             let receiver = ScenarioReceiver(pauseAfter: 1_500_000)
             var request = stage.request()
-            request.options.timeout = .milliseconds(300)
+            request.options.timeout = .seconds(1)
             let task = session.streamTask(request: try request.encode(), receiver: receiver)
             task.resume()
             defer { task.cancel() }
             try await stage.eventually("the receiver pauses") { receiver.isPaused }
-            try await TaskClock.system.sleep(for: .milliseconds(700))
+            try await TaskClock.system.sleep(for: .milliseconds(1_400))
             task.receiveMore()
             try await stage.eventually("the exchange ends") { receiver.isOver }
             try stage.expect("the body", receiver.bytes.count, is: 2_000_000)

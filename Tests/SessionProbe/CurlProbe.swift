@@ -205,7 +205,7 @@ extension CurlSession {
 
 private let slowDomain = "slow.test"
 
-/// Replaces the function of the system in this process: names of one domain take three seconds.
+/// Replaces the function of the system in this process: names of one domain take a minute.
 ///
 /// libcurl calls it on a separate thread.
 @_cdecl("getaddrinfo")
@@ -214,7 +214,7 @@ func slowLookup(
     _ result: UnsafeMutablePointer<UnsafeMutablePointer<addrinfo>?>?
 ) -> CInt {
     if let name, String(cString: name).hasSuffix(slowDomain) {
-        sleep(3)
+        sleep(60)
         return EAI_NONAME
     }
     typealias Call =

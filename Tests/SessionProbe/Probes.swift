@@ -193,7 +193,11 @@ struct Probe: Sendable {
             let result = await task.result
             let elapsed = sent.duration(to: .now)
             tell("the next request: \(result), resumed in \(resumed), ended after \(elapsed)")
-            guard resumed < .milliseconds(500), elapsed < .seconds(5) else { return .broken }
+            // Other processes can delay this one.
+            let isThorough = ProcessInfo.processInfo.environment["WEBSERVICE_THOROUGH"] == "1"
+            guard resumed < (isThorough ? .milliseconds(500) : .seconds(30)),
+                elapsed < .seconds(isThorough ? 5 : 30)
+            else { return .broken }
         }
         let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
         _ = await Counter().reaches(1, within: .seconds(isLong ? 5 : 2))

@@ -12,6 +12,18 @@ package let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "
 /// `scripts/test --all`. Set by `WEBSERVICE_THOROUGH=1`.
 package let isThorough = isSoak || ProcessInfo.processInfo.environment["WEBSERVICE_THOROUGH"] == "1"
 
+/// Returns the bound of a duration in real time.
+///
+/// Other processes can delay a test by any duration. Therefore, the promised bound applies only to
+/// tests at full length. In a short run, the bound is at least 30 seconds, which still detects a
+/// call that ends only with the default timeout of 60 seconds, or never.
+///
+/// - Parameter promise: The promised bound.
+package func realTimeLimit(_ promise: Duration) -> Duration { isThorough ? promise : max(promise, .seconds(30)) }
+
+/// The limit of a scenario for sessions (`SessionScenario.run`), by default 10 seconds.
+package let scenarioLimit: Duration = isThorough ? .seconds(10) : .seconds(100)
+
 /// Returns how many rounds, seeds, requests or bytes a test uses.
 ///
 /// - Parameters:

@@ -17,18 +17,18 @@ struct SessionConformanceTests {
 
     @Test("MockSession passes every scenario", arguments: SessionScenario.all)
     func mock(scenario: SessionScenario) async throws {
-        try await scenario.run(over: MockSession())
+        try await scenario.run(over: MockSession(), limit: scenarioLimit)
     }
 
     @Test("RequestRecordingSession over a mock passes every scenario", arguments: SessionScenario.all)
     func recordedMock(scenario: SessionScenario) async throws {
         let mock = MockSession()
-        try await scenario.run(over: RequestRecordingSession(mock), stubbedBy: mock)
+        try await scenario.run(over: RequestRecordingSession(mock), stubbedBy: mock, limit: scenarioLimit)
     }
 
     @Test("All scenarios run in one call, which returns the failures")
     func failures() async throws {
-        #expect(try await SessionScenario.failures(over: MockSession()) == [])
+        #expect(try await SessionScenario.failures(over: MockSession(), limit: scenarioLimit) == [])
         let failures = try await SessionScenario.failures(over: Deaf(error: URLError(.badURL)), limit: .milliseconds(5))
         #expect(Set(failures.map(\.scenario)).count == failures.count)
         #expect(failures.contains { $0.received == "URLError -1000" })

@@ -12,11 +12,11 @@ struct CurlConformanceTests {
         "A CurlSession passes every scenario with handles that other scenarios have used",
         arguments: SessionScenario.all)
     func conforms(_ scenario: SessionScenario) async throws {
-        try await scenario.run(over: Self.session.get())
+        try await scenario.run(over: Self.session.get(), limit: scenarioLimit)
     }
 
     @Test("A CurlSession passes the scenarios with fresh handles", arguments: sample(SessionScenario.all, every: 4))
     func conformsWithFreshHandles(_ scenario: SessionScenario) async throws {
-        try await scenario.run(over: CurlSession())
+        try await scenario.run(over: CurlSession(), limit: scenarioLimit)
     }
 }

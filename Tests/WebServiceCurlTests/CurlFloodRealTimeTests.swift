@@ -21,15 +21,16 @@ struct CurlFloodRealTimeTests {
         ], [true, false])
     func flood(_ behavior: FrameServer.Behavior, isSecure: Bool) async throws {
         // Where the frames of a connection cannot be recognized, they extend the timeout tenfold.
-        let limit = Duration.milliseconds(isSecure && !LinkedLibrary.exportsOpenSSL ? 12_000 : 2_500)
+        let limit = realTimeLimit(.milliseconds(isSecure && !LinkedLibrary.exportsOpenSSL ? 12_000 : 2_500))
+        let (median, longest) = (realTimeLimit(.milliseconds(50)), realTimeLimit(.milliseconds(500)))
         var (durations, total) = ([Duration](), Duration.zero)
         // Other processes may keep the processors busy, so the best of up to three rounds counts.
         for _ in 0..<3 {
             (durations, total) = try await measure(behavior, isSecure: isSecure)
-            if durations[20] < .milliseconds(50), durations[39] < .milliseconds(500), total < limit { break }
+            if durations[20] < median, durations[39] < longest, total < limit { break }
         }
-        #expect(durations[20] < .milliseconds(50), "\(durations[0]), \(durations[20]), \(durations[39])")
-        #expect(durations[39] < .milliseconds(500))
+        #expect(durations[20] < median, "\(durations[0]), \(durations[20]), \(durations[39])")
+        #expect(durations[39] < longest)
         #expect(total < limit)
     }
 
@@ -50,7 +51,8 @@ struct CurlFloodRealTimeTests {
         }
         let base = isSecure ? "https://localhost:\(flooding.port)" : "http://127.0.0.1:\(flooding.port)"
         let start = ContinuousClock.now
-        let task = WebService(base, session: session).POST("/").setTimeout(.seconds(1)).setDeadline(.seconds(20)).data()
+        let task = WebService(base, session: session).POST("/").setTimeout(.seconds(1)).setDeadline(.seconds(100))
+            .data()
         task.resume()
         // A streamed body is sent over HTTP/1.1 in every configuration.
         let service = WebService(other, session)

@@ -70,7 +70,7 @@ struct CurlFrameTests {
         arguments: [FrameServer.Behavior.goAway, .goAwayAndClose, .refused], [Request.Method.GET, .POST])
     func unprocessed(_ behavior: FrameServer.Behavior, method: Request.Method) async throws {
         let (service, server) = try service(behavior)
-        let result = await service.task(method, nil).setTimeout(.seconds(5)).string().result
+        let result = await service.task(method, nil).setTimeout(.seconds(30)).string().result
         if method == .GET {
             #expect(["1", "2"].contains(try result.get()))
         } else {

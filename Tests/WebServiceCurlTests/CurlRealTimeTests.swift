@@ -11,7 +11,7 @@ import WebServiceCurl
 @Suite("Curl session: real time", .exclusive)
 struct CurlRealTimeTests {
     /// The delay after which a task must have ended.
-    private static let prompt: Duration = isSanitized ? .seconds(1) : .milliseconds(50)
+    private static let prompt = realTimeLimit(isSanitized ? .seconds(1) : .milliseconds(50))
 
     /// Returns the result of a task and its duration. Other tests keep the processors busy, so a
     /// late result is measured again, up to twice.
@@ -39,16 +39,17 @@ struct CurlRealTimeTests {
         let listener = try FullListener()
         let service = WebService(
             "http://127.0.0.1:\(listener.port)", session: try CurlSession { $0.connectTimeout = .milliseconds(150) })
-        let (result, time) = await timed(below: .milliseconds(400)) { service.GET("/").data() }
+        let (limit, ownLimit) = (realTimeLimit(.milliseconds(400)), realTimeLimit(.milliseconds(650)))
+        let (result, time) = await timed(below: limit) { service.GET("/").data() }
         #expect(result.urlErrorCode == .cannotConnectToHost)
         #expect(time >= .milliseconds(140))
-        #expect(time < .milliseconds(400))
+        #expect(time < limit)
         var request = service.request(.GET, path: "/")
         request.options.connectTimeout = .milliseconds(400)
-        let (own, ownTime) = await timed(below: .milliseconds(650)) { service.sessionTask(request: request).data() }
+        let (own, ownTime) = await timed(below: ownLimit) { service.sessionTask(request: request).data() }
         #expect(own.urlErrorCode == .cannotConnectToHost)
         #expect(ownTime >= .milliseconds(390))
-        #expect(ownTime < .milliseconds(650))
+        #expect(ownTime < ownLimit)
     }
 
     @Test("A task ends within 50 milliseconds of its cancellation in 99 of 100 cases")
@@ -124,7 +125,7 @@ struct CurlRealTimeTests {
             case .close:
                 start = .now
                 session.close(.cancelling)
-                #expect(start.duration(to: .now) < .seconds(1))
+                #expect(start.duration(to: .now) < realTimeLimit(.seconds(1)))
             }
             await eventually("the task ends") { ended.value != nil }
             delay = ended.value.map { start.duration(to: $0) } ?? .seconds(60)
@@ -140,65 +141,10 @@ struct CurlRealTimeTests {
         let server = try MockServer { _ in MockResponse(Data(count: 100), wire: .cut(after: count)) }
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
-        let (result, time) = await timed(below: .milliseconds(500)) { service.POST("/").data() }
+        let limit = realTimeLimit(.milliseconds(500))
+        let (result, time) = await timed(below: limit) { service.POST("/").data() }
         #expect(result.urlErrorCode == .networkConnectionLost || result.urlErrorCode == .badServerResponse)
-        #expect(time < .milliseconds(500))
-    }
-
-    @Test(
-        "The idle timeout counts bytes, not lines of the head",
-        .enabled(if: !isSanitized, "the thread sanitizer slows the test down"))
-    func drippingHead() async throws {
-        let server = try MockServer { _ in
-            var response = MockResponse("ale", wire: .drip(size: 1, pause: .milliseconds(50)))
-            response.headers["X-Line"] = String(repeating: "a", count: 40)
-            return response
-        }
-        defer { server.stop() }
-        let service = WebService(server, try CurlSession())
-        // One line takes more than two seconds.
-        #expect(try await service.GET("/").setTimeout(.milliseconds(1_500)).string().value == "ale")
-    }
-
-    @Test(
-        "Exchanges whose responses arrive while the loop is blocked do not time out",
-        .enabled(if: !isSanitized, "the thread sanitizer slows the test down")
-    )
-    func stalledLoop() async throws {
-        let count = 100
-        let gate = DispatchSemaphore(value: 0)
-        let sent = Box(0)
-        let server = try MockServer { request in
-            if request.path == "/stall" { return MockResponse("stalled") }
-            gate.wait()
-            var response = MockResponse("ale")
-            response.surplus = { _ in sent.change { $0 += 1 } }
-            return response
-        }
-        defer { server.stop() }
-        let session = try CurlSession {
-            $0.maximumConnectionsPerHost = count + 1
-            $0.maximumIdleConnections = count + 1
-        }
-        let service = WebService(server, session)
-        let tasks = (0..<count).map { _ in service.GET("/").setTimeout(.seconds(3)).string().resume() }
-        await eventually("all arrive") { server.receivedRequests.count == count }
-        let stall = await withCheckedContinuation { continuation in
-            session.responseTask(request: Request(.GET, url: server.baseURLString + "/stall"), progress: nil) {
-                result, _ in
-                // On the loop's thread: no bytes are handled for longer than the idle timeout,
-                // while all responses arrive.
-                let end = ContinuousClock.now + .milliseconds(3_200)
-                for _ in 0..<count { gate.signal() }
-                while ContinuousClock.now < end || sent.value < count { sched_yield() }
-                continuation.resume(returning: result.map(\.data))
-            }.resume()
-        }
-        #expect(try stall.get() == Data("stalled".utf8))
-        var timedOut = 0
-        for task in tasks where await task.result.urlErrorCode == .timedOut { timedOut += 1 }
-        #expect(timedOut == 0)
-        for task in tasks { #expect(await (try? task.value) == "ale") }
+        #expect(time < limit)
     }
 
     @Test(
@@ -216,8 +162,9 @@ struct CurlRealTimeTests {
         #expect(try await service.GET("/").string().value.hasPrefix("HTTP/2.0"))
         relay.silence()
         let (first, last) = (Box<Int?>(nil), Box(0))
-        // One request is always in flight: each request starts before the previous one ends.
-        for number in 0..<40 where first.value == nil {
+        // One request is always in flight: each request starts before the previous one ends. Some 20 of
+        // them suffice, unless the machine is busy.
+        for number in 0..<600 where first.value == nil {
             service.GET("/").setTimeout(.milliseconds(1_500)).string().onCompletion { result in
                 if case .success = result { first.change { $0 = $0 ?? number } }
                 last.change { $0 += 1 }

@@ -59,6 +59,75 @@ struct CurlTimeTests {
         #expect(error.value == .deadline)
     }
 
+    @Test("The idle timeout counts bytes, not lines of the head")
+    func drippingHead() async throws {
+        let pieces = ["HTTP/1.1 200 OK\r\nX-Li", "ne: a", "a", "a", "a\r\nContent-Length: 3\r\n\r\nale"]
+        let (gate, sent) = (DispatchSemaphore(value: 0), Box(0))
+        let peer = try BytePeer { connection in
+            _ = connection.receive()
+            for piece in pieces {
+                connection.send(Array(piece.utf8))
+                sent.change { $0 += 1 }
+                gate.wait()
+            }
+            connection.awaitEnd()
+        }
+        let server = try MockServer.forTest { _ in MockResponse("x") }
+        let keeper = ManualTimekeeper()
+        var configuration = CurlSession.Configuration()
+        (configuration.loops, configuration.proxy) = (1, .none)
+        let session = try CurlSession(configuration: configuration, timekeeper: keeper)
+        let service = WebService(server, session)
+        let slow = service.GET("http://127.0.0.1:\(peer.port)/").setTimeout(.seconds(30)).string().resume()
+        for number in 1...pieces.count {
+            await eventually("the piece is sent") { sent.value == number }
+            // The loop has received the piece when it has served other exchanges.
+            for _ in 0..<5 { _ = try await service.GET("/").string().value }
+            if number < pieces.count { keeper.advance(by: .seconds(20)) }
+            gate.signal()
+        }
+        #expect(try await slow.value == "ale")
+    }
+
+    @Test("Exchanges whose responses arrive while the loop is blocked do not time out")
+    func stalledLoop() async throws {
+        let count = 100
+        let gate = DispatchSemaphore(value: 0)
+        let sent = Box(0)
+        let server = try MockServer { request in
+            if request.path == "/stall" { return MockResponse("stalled") }
+            gate.wait()
+            var response = MockResponse("ale")
+            response.surplus = { _ in sent.change { $0 += 1 } }
+            return response
+        }
+        defer { server.stop() }
+        let keeper = ManualTimekeeper()
+        var configuration = CurlSession.Configuration()
+        configuration.maximumConnectionsPerHost = count + 1
+        configuration.maximumIdleConnections = count + 1
+        let session = try CurlSession(configuration: configuration, timekeeper: keeper)
+        let service = WebService(server, session)
+        let tasks = (0..<count).map { _ in service.GET("/").setTimeout(.seconds(30)).string().resume() }
+        await eventually("all arrive") { server.receivedRequests.count == count }
+        let stall = await withCheckedContinuation { continuation in
+            session.responseTask(request: Request(.GET, url: server.baseURLString + "/stall"), progress: nil) {
+                result, _ in
+                // On the loop's thread: no bytes are handled for longer than the idle timeout,
+                // while all responses arrive.
+                for _ in 0..<count { gate.signal() }
+                while sent.value < count { sched_yield() }
+                keeper.advance(by: .seconds(31))
+                continuation.resume(returning: result.map(\.data))
+            }.resume()
+        }
+        #expect(try stall.get() == Data("stalled".utf8))
+        var timedOut = 0
+        for task in tasks where await task.result.urlErrorCode == .timedOut { timedOut += 1 }
+        #expect(timedOut == 0)
+        for task in tasks { #expect(await (try? task.value) == "ale") }
+    }
+
     @Test("A server that does not read the request ends the task after the idle timeout")
     func stuckUpload() async throws {
         let listener = try FullListener(backlog: 5)

@@ -10,9 +10,12 @@ import WebServiceServer
 @testable import WebServiceResilience
 
 /// The simulations over sockets, with wider bounds and lower rates, because the machine may be
-/// busy.
+/// busy. Tests with bounds of real time run only at full length: `HedgingSimulationTests`,
+/// `LimitSimulationTests` and `OverloadSimulationTests` verify the same with a test clock.
 @Suite("Resilience over sockets: real time", .exclusive)
 struct ResilienceRealTimeTests {
+    private static let reason: Comment = "bounds of real time are verified at full length"
+
     /// Returns a service whose server responds after the times of a model.
     private func service(_ times: ServerTimes, connections: Int = 64) throws -> WebService {
         let start = ContinuousClock.now
@@ -41,7 +44,7 @@ struct ResilienceRealTimeTests {
         }
     }
 
-    @Test("Hedging shortens the late responses")
+    @Test("Hedging shortens the late responses", .enabled(if: isThorough, Self.reason))
     func lateResponses() async throws {
         let times = ServerTimes(workers: 0, .exponential, meanTime: .milliseconds(10), lateRatio: 0.02, seed: 1)
         let service = try service(times)
@@ -56,7 +59,7 @@ struct ResilienceRealTimeTests {
         #expect(extra < 1.1)
     }
 
-    @Test("The gradient settles near the number of workers")
+    @Test("The gradient settles near the number of workers", .enabled(if: isThorough, Self.reason))
     func gradient() async throws {
         let service = try service(ServerTimes(workers: 20, .exponential, meanTime: .milliseconds(60), seed: 2))
         let limiter = ConcurrencyLimiter(.gradient())
@@ -91,7 +94,9 @@ struct ResilienceRealTimeTests {
         #expect(failures.isEmpty, "\(failures.first.map { "\($0)" } ?? "")")
     }
 
-    @Test("Under three times its capacity, a server keeps its goodput with the standard set")
+    @Test(
+        "Under three times its capacity, a server keeps its goodput with the standard set",
+        .enabled(if: isThorough, Self.reason))
     func overload() async throws {
         var standard = 0.0
         // Other processes may keep the processors busy, so the best of up to three runs counts.

@@ -237,9 +237,12 @@ struct WebSocketExchangeTests {
 
     // MARK: The timeout of the handshake
 
-    /// A session that reports a wait for other connections before it connects.
+    /// A session that records whether a request waits for other connections, and can report such a
+    /// wait before it connects.
     private struct WaitingSession: ConnectingSession {
-        let base: MockSession
+        let base: any ConnectingSession
+        let waitsFirst: Bool
+        let waits = Collected<Bool>()
 
         var defaultHeaders: Headers { base.defaultHeaders }
 
@@ -253,9 +256,14 @@ struct WebSocketExchangeTests {
         func connect(
             _ request: EncodedRequest, waitDidChange: @escaping @Sendable (Bool) -> Void
         ) async throws -> any ByteConnection {
-            waitDidChange(true)
-            waitDidChange(false)
-            return try await base.connect(request, waitDidChange: waitDidChange)
+            if waitsFirst {
+                waitDidChange(true)
+                waitDidChange(false)
+            }
+            return try await base.connect(request) { [waits] isWaiting in
+                waitDidChange(isWaiting)
+                waits.add(isWaiting)
+            }
         }
     }
 
@@ -264,7 +272,7 @@ struct WebSocketExchangeTests {
     func timeout(hasWaited: Bool) async throws {
         let clock = TestClock()
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)
-        if hasWaited { service.session = WaitingSession(base: try #require(stubs as? MockSession)) }
+        if hasWaited { service.session = WaitingSession(base: try #require(stubs as? MockSession), waitsFirst: true) }
         stubs.on(.GET, "/late", MockResponse.echo.after(.seconds(10)))
         let opening = Task(executorPreference: clock.executor) {
             await failure { _ = try await service.webSocket("/late") { $0.options.timeout = .seconds(5) } }
@@ -277,4 +285,52 @@ struct WebSocketExchangeTests {
                 == "the handshake exceeded its timeout of 5.0 seconds: no connection was established; "
                 + "check the address, or set a longer timeout")
     }
+
+    #if WEBSERVICE_CURL
+    /// Returns the description of the error of a handshake that exceeds its timeout after it has
+    /// begun to wait.
+    private func timeout(
+        _ service: WebService, _ path: String, _ clock: TestClock, when isWaiting: () -> Bool
+    ) async -> String? {
+        let opening = Task {
+            await failure { _ = try await service.webSocket(path) { $0.options.timeout = .seconds(5) } }
+        }
+        await eventually("the handshake waits") { isWaiting() }
+        await clock.advance(by: .seconds(5))
+        let error = await opening.value
+        #expect(urlCode(error) == .timedOut)
+        return error?.localizedDescription
+    }
+
+    @Test("A handshake without a response names what it waited for")
+    func noResponse() async throws {
+        let clock = TestClock()
+        let (service, stubs) = try SocketTransport.socket.make(clock: clock)
+        var silence = MockResponse(statusCode: 200)
+        silence.wire = .noResponse
+        stubs.on(.GET, "/chat", silence)
+        #expect(
+            await timeout(service, "/chat", clock) { stubs.receivedRequests.count == 1 }
+                == "the handshake exceeded its timeout of 5.0 seconds: the server did not respond; "
+                + "set a longer timeout if it needs more time")
+    }
+
+    @Test("A handshake that waits for other connections names the option")
+    func maximumConnections() async throws {
+        let clock = TestClock()
+        let (service, stubs) = try SocketTransport.socket.make(clock: clock)
+        stubs.on(.GET, "/echo", .echo)
+        var configuration = CurlSession.Configuration()
+        configuration.maximumWebSocketConnections = 1
+        let session = WaitingSession(base: try CurlSession(configuration: configuration), waitsFirst: false)
+        service.session = session
+        let socket = try await service.webSocket("/echo")
+        #expect(
+            await timeout(service, "/echo", clock) { session.waits.values.last == true }
+                == "the handshake exceeded its timeout of 5.0 seconds: other connections of the session did not end; "
+                + "close them, or increase maximumWebSocketConnections")
+        try await socket.close()
+        try await service.webSocket("/echo").close()
+    }
+    #endif
 }

@@ -6,11 +6,7 @@ import WebServiceMocking
 import WebServiceServer
 import WebServiceSockets
 
-#if WEBSERVICE_CURL
-import WebServiceCurl
-#endif
-
-@Suite("WebSocket: cancellation, timeouts and floods in real time", .exclusive)
+@Suite("WebSocket: cancellation and floods in real time", .exclusive)
 struct WebSocketRealTimeTests {
     @Test("Cancelling the reader ends the connection", arguments: SocketTransport.allCases)
     func cancelled(_ transport: SocketTransport) async throws {
@@ -22,9 +18,10 @@ struct WebSocketRealTimeTests {
                 do { while try await socket.next() != nil {} } catch {}
                 ends.add(true)
             })
+        let limit = realTimeLimit(.milliseconds(100))
         var shortest = Duration.seconds(60)
         // Other processes may keep the processors busy, so the shortest of five durations counts.
-        for round in 1...5 where shortest >= .milliseconds(100) {
+        for round in 1...5 where shortest >= limit {
             let socket = try await service.webSocket("/chat")
             let reader = Task { await failure { for try await _ in socket.messages {} } }
             await eventually { service.exchanges.count == 1 }
@@ -36,46 +33,8 @@ struct WebSocketRealTimeTests {
             await eventually { ends.values.count == round }
             await eventually { service.exchanges.isEmpty }
         }
-        #expect(shortest < .milliseconds(100))
+        #expect(shortest < limit)
     }
-
-    #if WEBSERVICE_CURL
-    /// Returns the description of the error of a handshake whose timeout is short, and longer than a
-    /// busy machine needs to connect.
-    private func timeout(_ service: WebService, _ path: String) async -> String? {
-        let error = await failure { _ = try await service.webSocket(path) { $0.options.timeout = .seconds(2) } }
-        #expect(urlCode(error) == .timedOut)
-        return error?.localizedDescription
-    }
-
-    @Test("A handshake without a response names what it waited for")
-    func noResponse() async throws {
-        let (service, stubs) = try SocketTransport.socket.make()
-        var silence = MockResponse(statusCode: 200)
-        silence.wire = .noResponse
-        stubs.on(.GET, "/chat", silence)
-        #expect(
-            await timeout(service, "/chat")
-                == "the handshake exceeded its timeout of 2.0 seconds: the server did not respond; "
-                + "set a longer timeout if it needs more time")
-    }
-
-    @Test("A handshake that waits for other connections names the option")
-    func maximumConnections() async throws {
-        let (service, stubs) = try SocketTransport.socket.make()
-        stubs.on(.GET, "/echo", .echo)
-        var configuration = CurlSession.Configuration()
-        configuration.maximumWebSocketConnections = 1
-        service.session = try CurlSession(configuration: configuration)
-        let socket = try await service.webSocket("/echo")
-        #expect(
-            await timeout(service, "/echo")
-                == "the handshake exceeded its timeout of 2.0 seconds: other connections of the session did not end; "
-                + "close them, or increase maximumWebSocketConnections")
-        try await socket.close()
-        try await service.webSocket("/echo").close()
-    }
-    #endif
 
     @Test(
         "A peer that sends without end does not delay the opening",

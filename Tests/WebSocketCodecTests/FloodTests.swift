@@ -64,9 +64,11 @@ struct FloodTests {
     @Test("A message that arrives in single bytes is received in linear time")
     func singleBytes() {
         func time(_ count: Int) -> Double {
-            let endpoint = Endpoint(.client)
             let bytes = TestFrame(2, [UInt8](repeating: 1, count: count)).bytes(from: .server)
-            return processorTime { _ = endpoint.receive(bytes, by: 1) } / Double(count)
+            return (0..<3).map { _ in
+                let endpoint = Endpoint(.client)
+                return processorTime { _ = endpoint.receive(bytes, by: 1) } / Double(count)
+            }.min() ?? 0
         }
         #expect(time(320_000) / time(20_000) < 3)
     }

@@ -6,6 +6,10 @@ import Testing
 @testable import WebServiceMocking
 @testable import WebServiceServer
 
+#if WEBSERVICE_CURL
+import WebServiceCurl
+#endif
+
 /// Event streams whose connections end, over a real server.
 @Suite("Event streams that reconnect", .permit)
 struct EventReconnectionTests {
@@ -130,6 +134,32 @@ struct EventReconnectionTests {
         #expect(try await all(service(server).POST("/").setBody(.stream(Chunks([10]))).events()) == ["1"])
     }
 
+    #if WEBSERVICE_CURL
+    @Test("Comments count for the idle timeout, and silence leads to a reconnection")
+    func comments() async throws {
+        let (chunks, feed) = AsyncStream<Data>.makeStream()
+        var lively = MockResponse(statusCode: 200, chunks: chunks)
+        lively.headers[.contentType] = "text/event-stream"
+        let server = try server([lively, stream("data: 2\n\n")])
+        defer { server.stop() }
+        let keeper = ManualTimekeeper()
+        let session = try CurlSession(timekeeper: keeper)
+        let received = Mutex<Int64>(0)
+        let task = WebService(server.baseURLString, session: session).GET("/").setTimeout(.seconds(30))
+            .onProgress { progress in received.withLock { $0 = progress.bytesReceived } }
+        let events = Task { [quick] in try await all(task.events(quick)) }
+        for (count, text) in zip(1..., [":\n", ":\n", ":\n", "data: 1\n\n"]) {
+            feed.yield(Data(text.utf8))
+            let total = Int64(2 * min(count, 3) + (count > 3 ? 9 : 0))
+            await eventually("the bytes arrive") { received.withLock { $0 } == total }
+            await session.settle()
+            keeper.advance(by: .seconds(count > 3 ? 31 : 20))
+        }
+        #expect(try await events.value == ["1", "2"])
+        #expect(server.receivedRequests.count == 3)
+        feed.finish()
+    }
+    #else
     @Test("Comments count for the idle timeout, and silence leads to a reconnection")
     func comments() async throws {
         let lively = { () -> MockResponse in
@@ -151,6 +181,7 @@ struct EventReconnectionTests {
         #expect(try await all(task.events(quick)) == ["1", "2"])
         #expect(server.receivedRequests.count == 3)
     }
+    #endif
 
     @Test("A slow reader receives every event in order")
     func slowReader() async throws {

@@ -15,6 +15,6 @@ struct FoundationConformanceTests {
         arguments: FoundationBacked.allCases, SessionScenario.all)
     func foundation(kind: FoundationBacked, scenario: SessionScenario) async throws {
         if KnownDefect.all.contains(where: { $0.kind == kind && $0.scenario == scenario.name }) { return }
-        try await scenario.run(over: kind.session)
+        try await scenario.run(over: kind.session, limit: scenarioLimit)
     }
 }

@@ -189,6 +189,6 @@ struct FoundationLifecycleTests {
     }
 
     private var soak: [String: String] {
-        isSoak ? ["WEBSERVICE_SOAK": "1"] : [:]
+        (isSoak ? ["WEBSERVICE_SOAK": "1"] : [:]).merging(isThorough ? ["WEBSERVICE_THOROUGH": "1"] : [:]) { $1 }
     }
 }

@@ -402,8 +402,9 @@ struct ObserverTests {
         let made = service.GET("/x")
         task.withLock { $0 = made }
         _ = await made.data().result
+        // The thread that delivers the start of the attempt also delivers the end of the exchange.
         #expect(
-            recorder.lines() == [
+            await recorder.ended() == [
                 "created GET https://h/v1/x", "attempt 1 started GET https://h/v1/x",
                 "attempt 1 ended URLError -999", "ended URLError -999",
             ])
