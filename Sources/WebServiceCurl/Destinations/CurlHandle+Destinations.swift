@@ -44,7 +44,7 @@ extension CurlHandle {
     /// Returns whether a request may be sent on a connection.
     ///
     /// The address was checked when the connection was opened, except for the connections that
-    /// libcurl opens to the server of `dnsURL`. A request for the same host could use one of them.
+    /// libcurl opens to the server of `dnsURL`. libcurl 8.23 uses them for requests to that server.
     func mayUse(_ ends: Connections.Ends) -> Bool {
         guard attempt.destinationCheck.isActive else { return true }
         let configuration = engine.configuration

@@ -96,6 +96,19 @@ extension CurlSession {
     }
 }
 
+extension CurlSession.Destination: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The address, the port and the host, without other parts of the URL, which may be secret.
+    public var description: String {
+        ip == nil ? path : "\(address) (port \(port)) for the host '\(host)'"
+    }
+
+    /// The same as ``description``.
+    public var debugDescription: String { description }
+
+    /// A mirror that contains only ``description``.
+    public var customMirror: Mirror { Mirror(self, children: ["destination": description], displayStyle: .struct) }
+}
+
 extension WebServiceError.Code {
     /// A request for a host without an address that the ``CurlSession/Destinations`` of the session
     /// allow. Nothing was sent.
