@@ -17,8 +17,8 @@ extension CurlSession {
     /// `WebServiceError.Code.destinationRefused`, and no byte is sent.
     ///
     /// A proxy connects on behalf of the session, which does not learn the address. A request over
-    /// a proxy is sent if its URL contains an allowed IP address, or if ``trustsProxies`` is
-    /// `true`. The address of a proxy that ``Configuration/proxy`` specifies is not checked. That
+    /// a proxy is sent if its URL contains an allowed IP address or a host of ``exceptions``, or if
+    /// ``trustsProxies`` is `true`. The address of a proxy that ``Configuration/proxy`` specifies is not checked. That
     /// of a proxy from the environment is checked, because libcurl does not report whether it
     /// connects to the proxy or to the host.
     public struct Destinations: Sendable {
@@ -28,8 +28,8 @@ extension CurlSession {
         /// The networks, addresses and hosts that are allowed in addition. Defaults to none.
         ///
         /// An exception is a network such as `10.20.0.0/16` or `fd00:20::/32`, an IP address, or a
-        /// host name, which allows every address of the host. A colon and a port can follow an
-        /// address and a name, as in `127.0.0.1:8080`, `[::1]:8080` and
+        /// host name, which allows every address of the host, also over a proxy. A colon and a port
+        /// can follow an address and a name, as in `127.0.0.1:8080`, `[::1]:8080` and
         /// `intranet.example.com:443`. The value of ``Configuration/unixSocketPath`` allows the
         /// Unix domain socket. With any other string, the session cannot be created.
         public var exceptions: [String] = []
@@ -46,9 +46,10 @@ extension CurlSession {
         /// Creates a rule from a closure that returns whether the session may connect to an
         /// address.
         ///
-        /// The closure is called for each new connection and each of its addresses, and for each
-        /// request with an IP address that is sent to a proxy. It is called concurrently, usually
-        /// on the thread of an event loop, whose requests wait until it returns.
+        /// The closure is called for each address that is tried for a new connection, and for each
+        /// request whose URL contains an IP address and that is sent to a proxy; with
+        /// ``Configuration/dnsURL``, also for each request. It is called concurrently, usually on
+        /// the thread of an event loop, whose requests wait until it returns.
         public init(_ allows: @escaping @Sendable (_ destination: Destination) -> Bool) { self.allows = allows }
 
         /// All addresses. The session checks nothing.

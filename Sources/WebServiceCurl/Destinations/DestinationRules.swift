@@ -3,14 +3,29 @@ import WebServiceCore
 
 /// The ``CurlSession/Destinations`` of a configuration, with parsed exceptions.
 struct DestinationRules: Sendable {
-    private enum Exception: Sendable {
-        case network(IPNetwork, port: Int?)
-        case host(String, port: Int?)
-        case unixSocket
+    private struct Exceptions: Sendable {
+        var networks: [(network: IPNetwork, port: Int?)] = []
+        var hosts: [(name: String, port: Int?)] = []
+        var includesUnixSocket = false
+
+        /// - Parameter host: The host in lower case, without a trailing period.
+        func contains(_ host: String, _ port: Int) -> Bool {
+            hosts.contains { $0.name == host && $0.port ?? port == port }
+        }
+
+        func contains(_ destination: CurlSession.Destination) -> Bool {
+            guard let address = destination.ip else { return includesUnixSocket }
+            if networks.contains(where: {
+                $0.network.contains(address) && $0.port ?? destination.port == destination.port
+            }) {
+                return true
+            }
+            return !hosts.isEmpty && contains(withoutTrailingPeriod(destination.host), destination.port)
+        }
     }
 
     private let allows: @Sendable (CurlSession.Destination) -> Bool
-    private let exceptions: [Exception]
+    private let exceptions: Exceptions
     /// A Boolean value that indicates whether names may be sent to a proxy.
     private let trustsProxies: Bool
 
@@ -18,20 +33,23 @@ struct DestinationRules: Sendable {
     /// - Throws: `WebServiceError.Code.curl` for an invalid exception.
     init?(_ configuration: CurlSession.Configuration) throws(WebServiceError) {
         let destinations = configuration.destinations
-        var exceptions: [Exception] = []
-        for text in destinations.exceptions { exceptions.append(try Self.exception(text, configuration)) }
+        var exceptions = Exceptions()
+        for text in destinations.exceptions {
+            if text == configuration.unixSocketPath {
+                exceptions.includesUnixSocket = true
+            } else {
+                try Self.add(text, to: &exceptions)
+            }
+        }
         guard let allows = destinations.allows else { return nil }
         self.allows = allows
         self.exceptions = exceptions
         trustsProxies = destinations.trustsProxies
     }
 
-    private static func exception(
-        _ text: String, _ configuration: CurlSession.Configuration
-    ) throws(WebServiceError) -> Exception {
-        if text == configuration.unixSocketPath { return .unixSocket }
+    private static func add(_ text: String, to exceptions: inout Exceptions) throws(WebServiceError) {
         if let network = IPNetwork(text) ?? IPAddress(text).map({ IPNetwork($0) }) {
-            return .network(network, port: nil)
+            return exceptions.networks.append((network, nil))
         }
         guard let origin = Origin("http://" + text), !text.utf8.contains(where: { "/?#\\".utf8.contains($0) }) else {
             throw WebServiceError(
@@ -39,26 +57,19 @@ struct DestinationRules: Sendable {
                 "an exception of 'destinations' is not a network, an IP address or a host name; use the form "
                     + "'10.20.0.0/16', '127.0.0.1:8080' or 'intranet.example.com'")
         }
-        // The digits of an address in brackets do not follow its last bracket.
+        // The colons of an address in brackets do not precede a port.
         let end = text.utf8.lastIndex(of: UInt8(ascii: "]")) ?? text.startIndex
         let port = text.utf8[end...].contains(UInt8(ascii: ":")) ? origin.port : nil
-        if let address = address(of: origin.host) { return .network(IPNetwork(address), port: port) }
-        return .host(withoutTrailingPeriod(origin.host), port: port)
+        if let address = address(of: origin.host) {
+            exceptions.networks.append((IPNetwork(address), port))
+        } else {
+            exceptions.hosts.append((withoutTrailingPeriod(origin.host), port))
+        }
     }
 
     /// Returns whether the session may connect to the destination.
     func allow(_ destination: CurlSession.Destination) -> Bool {
-        if allows(destination) { return true }
-        return exceptions.contains { exception in
-            switch exception {
-            case .network(let network, let port):
-                destination.ip.map(network.contains) == true && port ?? destination.port == destination.port
-            case .host(let host, let port):
-                destination.ip != nil && port ?? destination.port == destination.port
-                    && Self.withoutTrailingPeriod(destination.host) == host
-            case .unixSocket: destination.ip == nil
-            }
-        }
+        allows(destination) || exceptions.contains(destination)
     }
 
     /// Checks a request that is sent to a proxy.
@@ -66,17 +77,16 @@ struct DestinationRules: Sendable {
     /// - Throws: `WebServiceError.Code.destinationRefused`.
     func checkOverProxy(_ request: EncodedRequest) throws(WebServiceError) {
         guard let origin = Origin(request.url) else { throw Self.proxyRefusal("", request) }
-        let host = Self.withoutTrailingPeriod(origin.host)
+        let host = withoutTrailingPeriod(origin.host)
         // RFC 6761, section 6.3: names below `localhost` are loopback addresses.
         let isLoopback = host == "localhost" || host.hasSuffix(".localhost")
         if let address = isLoopback ? IPAddress(ipv4: 0x7F00_0001) : Self.address(of: host) {
             let destination = CurlSession.Destination(address, port: origin.port, url: request.url)
             guard allow(destination) else { throw Self.refusal(destination, request) }
         } else {
-            let isException = exceptions.contains { exception in
-                if case .host(host, let port) = exception { port ?? origin.port == origin.port } else { false }
+            guard trustsProxies || exceptions.contains(host, origin.port) else {
+                throw Self.proxyRefusal(host, request)
             }
-            guard trustsProxies || isException else { throw Self.proxyRefusal(host, request) }
         }
     }
 
@@ -112,8 +122,8 @@ struct DestinationRules: Sendable {
     private static func address(of host: String) -> IPAddress? {
         IPAddress(host.utf8.first == UInt8(ascii: "[") ? String(host.dropFirst().dropLast()) : host)
     }
+}
 
-    private static func withoutTrailingPeriod(_ host: String) -> String {
-        host.hasSuffix(".") ? String(host.dropLast()) : host
-    }
+private func withoutTrailingPeriod(_ host: String) -> String {
+    host.hasSuffix(".") ? String(host.dropLast()) : host
 }

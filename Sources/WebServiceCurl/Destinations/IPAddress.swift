@@ -70,11 +70,10 @@ struct IPAddress: Sendable, Hashable {
     /// An IPv6 address that contains an IPv4 address leads to that one. It is public if both are.
     var isPublic: Bool {
         guard zone == 0 else { return false }  // only the addresses of a link have a zone
+        if ipv4 != nil { return !SpecialAddresses.ipv4.contains { $0.contains(self) } }
         if let embedded { return embedded.allSatisfy(\.isPublic) }
-        guard ipv4 != nil || SpecialAddresses.globalUnicast.contains(self),
-            !SpecialAddresses.networks.contains(where: { $0.contains(self) })
-        else { return false }
-        return isatap?.isPublic ?? true
+        return SpecialAddresses.globalUnicast.contains(self) && !SpecialAddresses.ipv6.contains { $0.contains(self) }
+            && isatap?.isPublic ?? true
     }
 
     /// The IPv4 addresses to which a translator or the end of a tunnel sends packets for this
@@ -93,9 +92,7 @@ struct IPAddress: Sendable, Hashable {
     /// The IPv4 address in an interface identifier of ISATAP (RFC 5214, section 6.1), which any
     /// network can use; `nil` for another identifier.
     private var isatap: IPAddress? {
-        guard ipv4 == nil, [0x0000_5EFE, 0x0200_5EFE].contains(UInt32(truncatingIfNeeded: bits >> 32)) else {
-            return nil
-        }
+        guard [0x0000_5EFE, 0x0200_5EFE].contains(UInt32(truncatingIfNeeded: bits >> 32)) else { return nil }
         return IPAddress(ipv4: UInt32(truncatingIfNeeded: bits))
     }
 }
@@ -120,12 +117,12 @@ extension IPAddress: CustomStringConvertible {
 /// The addresses that begin with the same bits.
 struct IPNetwork: Sendable, Hashable {
     private let first: UInt128
-    /// The number of those bits, of the 128 bits of an ``IPAddress``.
-    private let length: Int
+    private let mask: UInt128
 
+    /// - Parameter length: The number of those bits, of the 128 bits of an ``IPAddress``.
     private init(_ first: UInt128, _ length: Int) {
         self.first = first
-        self.length = length
+        mask = ~(UInt128.max >> length)
     }
 
     /// The network of one address.
@@ -158,6 +155,6 @@ struct IPNetwork: Sendable, Hashable {
     /// Returns whether an address begins with the prefix. A prefix that is too short for IPv4 is one
     /// of IPv6 only.
     func contains(_ address: IPAddress) -> Bool {
-        (first ^ address.bits) >> (128 - length) == 0 && (length >= 96 || address.ipv4 == nil)
+        address.bits & mask == first && (first >> 32 == 0xFFFF || address.ipv4 == nil)
     }
 }

@@ -4,14 +4,15 @@
 /// (https://www.iana.org/assignments/iana-ipv4-special-registry and iana-ipv6-special-registry), and
 /// its registries of multicast addresses. To update the table, compare these registries with it.
 enum SpecialAddresses {
-    /// The networks that are not globally reachable, and those whose anycast addresses can lead to
-    /// a host of the local network.
+    // The networks that are not globally reachable, and those whose anycast addresses can lead to a
+    // host of the local network.
+
+    /// The networks of IPv4.
     ///
     /// The registries also contain networks that are globally reachable, and thus public:
     /// 192.31.196.0/24 (AS112, RFC 7535), 192.175.48.0/24 and 2620:4f:8000::/48 (AS112, RFC 7534),
     /// and 192.52.193.0/24 (AMT, RFC 7450).
-    static let networks: [IPNetwork] = [
-        // IPv4
+    static let ipv4: [IPNetwork] = [
         .ipv4(0, 0, 0, 0, 8),  // "This network", RFC 791, section 3.2; 0.0.0.0 leads to this host
         .ipv4(10, 0, 0, 0, 8),  // Private use, RFC 1918
         .ipv4(100, 64, 0, 0, 10),  // Shared address space (carrier-grade NAT), RFC 6598
@@ -30,8 +31,11 @@ enum SpecialAddresses {
         .ipv4(203, 0, 113, 0, 24),  // Documentation (TEST-NET-3), RFC 5737
         .ipv4(224, 0, 0, 0, 4),  // Multicast, RFC 5771
         .ipv4(240, 0, 0, 0, 4),  // Reserved, RFC 1112, section 4, with limited broadcast, RFC 919
+    ]
 
-        // IPv6 outside of `globalUnicast`
+    /// The networks of IPv6.
+    static let ipv6: [IPNetwork] = [
+        // Outside of `globalUnicast`
         .ipv6(0x64, 0xFF9B, 1, length: 48),  // IPv4-IPv6 translation for local use, RFC 8215
         .ipv6(0x100, length: 64),  // Discard-only, RFC 6666
         .ipv6(0x100, 0, 0, 1, length: 64),  // Dummy prefix, RFC 9780
@@ -41,7 +45,7 @@ enum SpecialAddresses {
         .ipv6(0xFEC0, length: 10),  // Site-local unicast, deprecated, RFC 3879
         .ipv6(0xFF00, length: 8),  // Multicast, RFC 4291, section 2.7
 
-        // IPv6 inside of `globalUnicast`
+        // Inside of `globalUnicast`
         // IETF protocol assignments, RFC 2928, as a whole except Teredo: the anycast addresses of
         // PCP (RFC 7723), TURN (RFC 8155) and DNS-SD registration (RFC 9665), benchmarking (RFC
         // 5180), AMT (RFC 7450), AS112 (RFC 7535), ORCHID (RFC 4843 and RFC 7343) and remote
