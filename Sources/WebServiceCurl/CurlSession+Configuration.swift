@@ -104,6 +104,10 @@ extension CurlSession {
         /// Defaults to `nil`.
         public var dnsURL: String?
 
+        /// The addresses to which the session may connect, for programs that send requests to URLs
+        /// of their users. Defaults to ``Destinations/anywhere``.
+        public var destinations = Destinations.anywhere
+
         /// The maximum average rate at which each request receives bytes, in bytes per second.
         ///
         /// Values below 16,384 count as 16,384. libcurl receives up to 100 KiB or the bytes of one
@@ -232,6 +236,7 @@ extension CurlSession.Configuration {
             }
         }
         _ = try resolutions()
+        _ = try DestinationRules(self)
         try proxy.check()
     }
 }

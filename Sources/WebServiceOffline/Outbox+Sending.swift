@@ -277,6 +277,6 @@ extension Outbox.Failure.Kind {
 
     private static let permanentCodes: Set<WebServiceError.Code> = [
         .invalidURL, .invalidMethod, .invalidHeader, .encoding, .authenticationFailed, .bodyNotReplayable,
-        .interceptorOrder, .redirectRefused, .tooManyRedirects,
+        .interceptorOrder, .redirectRefused, .tooManyRedirects, WebServiceError.Code("destinationRefused"),
     ]
 }

@@ -203,6 +203,31 @@ struct ChatChunk: Decodable, Sendable {
     }
 }
 
+#if WEBSERVICE_CURL
+struct LinkPreviews {
+    private let service = WebService(baseURL: nil)
+
+    init() throws {
+        var configuration = CurlSession.Configuration()
+        configuration.destinations = .publicInternet
+        configuration.proxy = .none
+        service.session = try CurlSession(configuration: configuration)
+    }
+
+    /// Returns the page at a URL; `nil` if it leads to the network of the server.
+    func page(at url: String) async throws -> String? {
+        let task = service.GET(url).setDeadline(.seconds(10))
+            .configure { $0.options.maximumResponseBytes = 1 << 20 }
+        do {
+            return try await task.string().value
+        } catch let error as WebServiceError where error.code == .destinationRefused {
+            print(error)  // contains the address, which is not for the user
+            return nil
+        }
+    }
+}
+#endif
+
 @Suite("Cookbook", .permit)
 struct CookbookSnippets {
     private let mock = MockService()
@@ -930,6 +955,29 @@ struct CookbookSnippets {
         configuration.tls.clientCertificate = .init(certificateFile: certificate.path, keyFile: key.path)
         service.session = try CurlSession(configuration: configuration)
         #expect(try await service.GET("/me").string().value == "CN=ann,O=Brewery")
+    }
+
+    @Test("URLs that lead to the network of the server are refused")
+    func urlsOfUsers() async throws {
+        let server = try MockServer { _ in .text("ale") }
+        defer { server.stop() }
+        let previews = try LinkPreviews()
+        for host in ["127.0.0.1", "localhost"] {
+            #expect(try await previews.page(at: "http://\(host):\(server.port)/") == nil)
+        }
+        #expect(server.connectionCount == 0)
+        #expect(try CurlSession(configuration: destinations()).configuration.destinations.exceptions.count == 2)
+    }
+
+    /// The snippets of ConfiguringTheTransport.md.
+    private func destinations() -> CurlSession.Configuration {
+        var configuration = CurlSession.Configuration()
+        configuration.destinations = .init { destination in
+            destination.isPublic && [80, 443].contains(destination.port)
+        }
+        configuration.destinations = .publicInternet
+        configuration.destinations.exceptions = ["10.20.0.0/16", "127.0.0.1:8080"]
+        return configuration
     }
 
     @Test("A proxy receives the user and the password, and the server does not")

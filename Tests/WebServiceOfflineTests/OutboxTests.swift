@@ -251,6 +251,22 @@ struct OutboxDecisionTests {
         #expect(await outbox.entries == [])
     }
 
+    @Test("A request to an address that the session refuses is a permanent failure")
+    func refusedDestination() async throws {
+        let code = WebServiceError.Code("destinationRefused")
+        mock.on(.POST, "/a", .error(WebServiceError(code, "refused")))
+        let failures = Collected<Outbox.Failure.Kind>()
+        let outbox = try await fixture.open { failure in
+            failures.add(failure.kind)
+            return .keep
+        }
+        try await outbox.submit(post("/a"), entity: "a")
+        await clock.advance(by: .seconds(10_000))
+        #expect(mock.receivedRequests.count == 1)
+        #expect(failures.values == [.error(code)])
+        #expect(await outbox.entries.map(\.state) == [.blocked])
+    }
+
     @Test("A dropped entry is removed, and the next one is sent")
     func drop() async throws {
         mock.on(.POST, "/a/0", .status(400))

@@ -6,6 +6,10 @@ import WebServiceMocking
 import WebServiceServer
 import WebServiceSockets
 
+#if WEBSERVICE_CURL
+import WebServiceCurl
+#endif
+
 /// Handshakes that a server refuses, with any body.
 @Suite("WebSocket: refused handshakes", .permit)
 struct WebSocketRefusalTests {
@@ -93,4 +97,26 @@ struct WebSocketRefusalTests {
         #expect(try await reader.value == .text("1"))
         #expect(stubs.receivedRequests.count == 2)
     }
+
+    #if WEBSERVICE_CURL
+    @Test("A connection to an address that the session refuses is an error, also for messages that reconnect")
+    func destinations() async throws {
+        let server = try MockServer.forTest()
+        server.on(.GET, "/chat", .echo)
+        var configuration = CurlSession.Configuration()
+        configuration.proxy = .none
+        configuration.destinations = .publicInternet
+        let service = WebService(baseURLString: server.baseURLString)
+        service.session = try CurlSession(configuration: configuration)
+        #expect(code(await failure { _ = try await service.webSocket("/chat") }) == .destinationRefused)
+        let messages = service.webSocketMessages("/chat")
+        #expect(code(await failure { for try await _ in messages {} }) == .destinationRefused)
+        #expect(server.connectionCount == 0)
+        configuration.destinations.exceptions = ["127.0.0.1"]
+        service.session = try CurlSession(configuration: configuration)
+        let socket = try await service.webSocket("/chat")
+        try await socket.send("hello")
+        #expect(try await socket.messages.first { _ in true } == .text("hello"))
+    }
+    #endif
 }

@@ -11,6 +11,7 @@ extension CurlHandle {
         let request = driver.channel.request
         self.driver = driver
         attempt = CurlAttempt(request, at: now)
+        try checkDestination(of: request, route)
         let limit = request.source.options.connectTimeout ?? connectTimeout
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
         try check(ccurl_set_string(easy, CURLOPT_URL, request.url), "the URL")

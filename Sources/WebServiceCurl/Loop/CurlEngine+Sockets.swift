@@ -64,8 +64,7 @@ extension CurlEngine {
         return 0
     }
 
-    func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
-        guard let address = address?.pointee else { return CURL_SOCKET_BAD }
+    func openSocket(_ address: curl_sockaddr) -> curl_socket_t {
         #if os(Linux)
         let descriptor = socket(
             address.family, address.socktype | CInt(SOCK_CLOEXEC.rawValue), address.protocol)

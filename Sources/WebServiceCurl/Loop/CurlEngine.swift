@@ -11,6 +11,8 @@ final class CurlEngine {
     let resolutions: [String: String]
     /// The TLS rules of the hosts.
     let rules: HostRules
+    /// The addresses to which requests may connect; `nil` for all.
+    let destinations: DestinationRules?
     /// A Boolean value that indicates whether the environment specified a proxy when the session
     /// was created.
     let hasEnvironmentProxy = CurlSession.Proxy.isInEnvironment
@@ -116,6 +118,7 @@ final class CurlEngine {
             && configuration.unixSocketPath == nil && configuration.maximumBytesPerSecondReceived == nil
             && configuration.maximumBytesPerSecondSent == nil
         resolutions = try configuration.resolutions()
+        destinations = try DestinationRules(configuration)
         try CurlSession.Library.check(version: curl_version_info(CURLVERSION_FIRST).pointee.version_num)
         guard Self.isLibraryReady else {
             throw WebServiceError(.curl, "libcurl could not be initialized")

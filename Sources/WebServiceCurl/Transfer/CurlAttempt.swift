@@ -66,6 +66,8 @@ struct CurlAttempt {
     /// The connection to a Unix domain socket, used by this exchange alone. Its ends do not
     /// identify it.
     var unixConnection: Connections.Connection?
+    /// The check of the addresses to which libcurl connects.
+    var destinationCheck = CurlHandle.DestinationCheck()
     /// The TLS connection to the server; `nil` without one.
     var security: Connections.Security?
     /// The TLS connection whose end marks the end of the body.

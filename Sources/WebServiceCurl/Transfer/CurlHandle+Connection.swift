@@ -9,6 +9,7 @@ extension CurlHandle {
     /// libcurl calls this method again if it resends the request because a reused connection was
     /// closed.
     func maySend(_ ends: Connections.Ends) -> Bool {
+        guard mayUse(ends) else { return false }
         if driver != nil { return true }
         let hasOversizedHead = attempt.sendCount > 0 && exceedsHeadLimit
         leaveConnection()
@@ -94,9 +95,9 @@ extension CurlHandle {
     }
 
     func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
-        guard attempt.unread == nil, mayConnect() else { return CURL_SOCKET_BAD }
-        let socket = engine.openSocket(address)
-        if address?.pointee.family == AF_UNIX { attempt.unixConnection = engine.connection(socket) }
+        guard let address, attempt.unread == nil, mayConnect(), mayConnect(to: address) else { return CURL_SOCKET_BAD }
+        let socket = engine.openSocket(address.pointee)
+        if address.pointee.family == AF_UNIX { attempt.unixConnection = engine.connection(socket) }
         return socket
     }
 

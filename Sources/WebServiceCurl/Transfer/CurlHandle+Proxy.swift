@@ -25,7 +25,7 @@ extension CurlHandle {
             account = (user, password, usesDigest)
         }
         // Without a value, libcurl reads the environment for each request.
-        let isFromEnvironment = if case .environment = proxy { engine.hasEnvironmentProxy } else { false }
+        let isFromEnvironment = engine.readsEnvironment(for: proxy)
         try check(
             ccurl_set_string(easy, CURLOPT_PROXY, isFromEnvironment ? nil : proxy.address ?? ""), "the proxy")
         try check(ccurl_set_string(easy, CURLOPT_NOPROXY, isFromEnvironment ? nil : ""), "the proxy for all hosts")
@@ -39,6 +39,11 @@ extension CurlHandle {
 }
 
 extension CurlEngine {
+    /// Returns whether libcurl reads the environment to select the proxy of a request.
+    func readsEnvironment(for proxy: CurlSession.Proxy) -> Bool {
+        if case .environment = proxy { hasEnvironmentProxy } else { false }
+    }
+
     /// Returns whether a request may share the connections of other requests over the same proxy.
     ///
     /// libcurl compares the proxies of two requests, but not their credentials.

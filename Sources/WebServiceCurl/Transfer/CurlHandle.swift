@@ -112,6 +112,7 @@ final class CurlHandle {
         let request = exchange.request
         self.exchange = exchange
         attempt = CurlAttempt(request, at: now)
+        try checkDestination(of: request, exchange.route)
         let limit = request.source.options.connectTimeout ?? connectTimeout
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
         try check(request.url.withCString { ccurl_set_string(easy, CURLOPT_URL, $0) }, "the URL")
@@ -175,6 +176,7 @@ final class CurlHandle {
             }
             return .success(head.trailers)
         }
+        if let refusal = attempt.destinationCheck.refusal { return .failure(refusal) }
         let detail = String(cString: detail)
         switch code {
         case CURLE_OPERATION_TIMEDOUT:
