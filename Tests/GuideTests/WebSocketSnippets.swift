@@ -90,8 +90,8 @@ struct WebSocketSnippets {
         }
         mock.on(.GET, "/taps", [tap, tap, .status(404)])
         let reader = Task(executorPreference: clock.executor) {
-            let taps = service.webSocketMessages("/taps", onOpen: { socket in try await socket.send("subscribe") })
-            for try await message in taps {
+            let taps = service.reconnectingWebSocket("/taps", onOpen: { socket in try await socket.send("subscribe") })
+            for try await message in taps.messages {
                 let tapping = try message.decode(Tapping.self)
                 print(tapping.beer)
             }
@@ -117,10 +117,10 @@ struct WebSocketSnippets {
         let show: @Sendable (String, Int) -> Void = { _, cents in prices.add(cents) }
         let symbols = ["ALE", "BOCK"]
         let reader = Task(executorPreference: clock.executor) {
-            let updates = service.webSocketMessages(
+            let updates = service.reconnectingWebSocket(
                 "/prices", reconnection: .reconnecting(maximumDelay: .seconds(10)),
                 onOpen: { socket in try await socket.send(["subscribe": symbols]) })
-            for try await message in updates {
+            for try await message in updates.messages {
                 guard let price = try? message.decode(Price.self) else { continue }  // not a price
                 show(price.symbol, price.cents)
             }
@@ -159,7 +159,7 @@ struct WebSocketSnippets {
         let mock = MockService(clock: clock)
         mock.on(.GET, "/prices", [.status(503), .webSocket { socket in try await socket.send("open") }])
         let first = Task(executorPreference: clock.executor) {
-            try await mock.service.webSocketMessages("/prices").first { _ in true }
+            try await mock.service.reconnectingWebSocket("/prices").messages.first { _ in true }
         }
         await clock.advance(by: .seconds(2))
         #expect(try await first.value == .text("open"))

@@ -149,10 +149,19 @@ package final class ReconnectionWait: InFlightWork {
     package func sleep(for delay: Duration) async throws {
         let delay = DeadlineScope.current.map { min($0.rest, delay) } ?? delay
         let end = Once<Bool>()
+        try await wait(for: end) { await service.clock.value(of: end, orAfter: delay, true) }
+    }
+
+    /// Waits until a value is set to `true`. It is set to `false` by a cancellation.
+    ///
+    /// - Throws: `URLError.cancelled` once the sequence or the Swift task is cancelled.
+    package func wait(for end: Once<Bool>) async throws { try await wait(for: end) { await end.value } }
+
+    private func wait(for end: Once<Bool>, _ value: () async -> Bool) async throws {
         state.withLock { $0.end = end }
         if state.withLock(\.isCancelled) || Task.isCancelled { end.set(false) }
         let isDue = await withTaskCancellationHandler {
-            await service.clock.value(of: end, orAfter: delay, true)
+            await value()
         } onCancel: {
             end.set(false)
         }
