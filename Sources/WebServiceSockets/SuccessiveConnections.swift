@@ -194,7 +194,11 @@ final class SuccessiveConnections: Sendable {
             return state.requestedEnd == nil
         }
         guard isNeeded else { return (nil, false) }
-        do { try await prepare(socket) } catch {
+        do {
+            // A cancellation before the handshake has begun has not reached the connection.
+            try wait.checkNotCancelled()
+            try await prepare(socket)
+        } catch {
             detach(nil)
             return (error, false)
         }

@@ -329,6 +329,26 @@ struct ReconnectingWebSocketTests {
         #expect(service.exchanges.isEmpty)
     }
 
+    @Test("`cancelAll` ends the handle, also when the next handshake has not begun")
+    func cancelAllBeforeHandshake() async throws {
+        let (service, stubs) = try SocketTransport.memory.make(clock: clock)
+        stubs.on(.GET, "/chat", [.status(503), collector(2)])
+        let requests = Collected<Void>()
+        let chat = service.reconnectingWebSocket(
+            "/chat",
+            configuring: { _ in
+                requests.add(())
+                if requests.values.count == 2 { service.cancelAll() }
+            })
+        await clock.advance(by: .seconds(10))
+        guard case .closed(let error) = chat.state else {
+            Issue.record("the state is \(chat.state)")
+            return
+        }
+        #expect(urlCode(error) == .cancelled)
+        #expect(service.exchanges.isEmpty)
+    }
+
     @Test("Cancelling a reader ends the handle, also between two connections", arguments: [true, false])
     func readerCancelled(isOpen: Bool) async throws {
         let (chat, service) = try await make([isOpen ? collector(1) : .status(503)])

@@ -169,6 +169,11 @@ package final class ReconnectionWait: InFlightWork {
         if !isDue { throw URLError(.cancelled) }
     }
 
+    /// - Throws: `URLError.cancelled` once the sequence is cancelled.
+    package func checkNotCancelled() throws {
+        if state.withLock(\.isCancelled) { throw URLError(.cancelled) }
+    }
+
     package func cancel() {
         let end = state.withLock { state in
             state.isCancelled = true
