@@ -86,7 +86,7 @@ struct ServerConnection: Sendable {
     ) -> ResponseMessage.Ending {
         guard send(response, to: request.head) == .keepAlive else { return .disconnect }
         let connection = SocketConnection(socket)
-        let client = MockWebSocket(request, agreement, over: connection, .system, bytes: bytes)
+        let client = MockWebSocket(request, agreement, upgrade, over: connection, .system, bytes: bytes)
         let script = Task { await client.run(upgrade.script) }
         connection.serve()
         script.cancel()

@@ -95,6 +95,26 @@ public final class WebSocket: Sendable {
         return Messages(iterations) { [self] in try await channel.next()?.decode(type, decoder: decoder) }
     }
 
+    /// Waits for the next message of the server, at most for a duration.
+    ///
+    /// A timeout does not end the connection, and no message is lost: one that arrives later is
+    /// returned by the next call or iteration. The call takes one message, and an iteration that
+    /// began before it continues after it. The cancellation of the Swift task ends the connection.
+    ///
+    /// - Parameter timeout: The duration on the service's clock. If it is not positive, the call
+    ///   returns a message that has already arrived, or `nil`.
+    /// - Returns: The message, or `nil` if none has arrived in time.
+    /// - Throws: `WebServiceError.Code.webSocketClosed` if the connection was closed, also with the
+    ///   code 1000; `WebServiceError.Code.streamConsumed` if another call or iteration waits for a
+    ///   message; and the errors of ``messages``.
+    public func message(within timeout: Duration) async throws -> WebSocketMessage? {
+        switch try await channel.next(within: timeout) {
+        case .message(let message): message
+        case .timeout: nil
+        case .end: throw channel.closedError
+        }
+    }
+
     // MARK: Sending
 
     /// Sends a text message.
@@ -118,16 +138,37 @@ public final class WebSocket: Sendable {
     /// - Throws: `WebServiceError.Code.encoding` if the value cannot be encoded, and the errors of
     ///   ``send(_:)-(String)``.
     public func send(_ value: some Encodable, encoder: (any BodyEncoder)? = nil) async throws {
-        let text: String
-        do {
-            let bytes = try (encoder ?? self.encoder).encode(value)
-            text = String(decoding: bytes, as: UTF8.self)
-        } catch {
-            throw WebServiceError(
-                .encoding, "the encoder rejected a message of type \(type(of: value)); see the underlying error",
-                underlying: error)
-        }
-        try await channel.send(.text(text))
+        try await channel.send(try .encoding(value, with: encoder ?? self.encoder))
+    }
+
+    /// The number of bytes of the messages that `send` has accepted, and that were not passed to
+    /// the connection completely.
+    ///
+    /// The number counts the content of the messages, before compression and without the headers of
+    /// frames, like `bufferedAmount` of the WHATWG. After the end of the connection, it counts the
+    /// messages that were not sent completely. Bytes that the system has accepted may not have
+    /// reached the server.
+    public var bufferedByteCount: Int { channel.unwrittenBytes }
+
+    // MARK: Pings
+
+    /// Sends a ping, and returns the duration until the pong of the server, on the service's clock.
+    ///
+    /// The ping follows the messages that wait to be sent, and the duration includes their sending.
+    /// The pong follows the messages that the server has sent before, so it does not arrive while
+    /// the buffer of received messages is full. Any number of calls may wait at the same time: each
+    /// receives the pong with its own payload, or that of a later call, because a server may
+    /// respond to the latest ping only (RFC 6455, section 5.5.3). Other pongs have no effect. The
+    /// connection also sends pings automatically; see ``Options/pingInterval``.
+    ///
+    /// A timeout and the cancellation of the Swift task do not end the connection.
+    ///
+    /// - Parameter timeout: The maximum duration. Defaults to 10 seconds.
+    /// - Throws: `URLError.timedOut` if the server does not respond within the timeout;
+    ///   `WebServiceError.Code.webSocketClosed` if the connection is or was closed, or the error
+    ///   with which it has ended; and `URLError.cancelled`.
+    public func ping(within timeout: Duration = .seconds(10)) async throws -> Duration {
+        try await channel.ping(within: timeout)
     }
 
     // MARK: Closing
@@ -153,10 +194,24 @@ public final class WebSocket: Sendable {
     public var closure: WebSocketClosure? { channel.closure }
 }
 
+extension WebSocketMessage {
+    /// Returns a text message with an encoded value.
+    static func encoding(_ value: some Encodable, with encoder: any BodyEncoder) throws -> WebSocketMessage {
+        do { return .text(String(decoding: try encoder.encode(value), as: UTF8.self)) } catch {
+            throw WebServiceError(
+                .encoding, "the encoder rejected a message of type \(type(of: value)); see the underlying error",
+                underlying: error)
+        }
+    }
+}
+
 extension WebServiceError.Code {
     /// A ``WebSocket`` that the server closed with a code that indicates an error, or a message
     /// sent over a closed connection.
     public static let webSocketClosed = WebServiceError.Code("webSocketClosed")
+    /// A message or a ping for a ``ReconnectingWebSocket`` that was not open, and whose queue was
+    /// full.
+    public static let webSocketNotOpen = WebServiceError.Code("webSocketNotOpen")
     /// Bytes from the server that violate the WebSocket protocol. The error message names the rule.
     public static let webSocketViolation = WebServiceError.Code("webSocketViolation")
     /// A response to the handshake of a ``WebSocket`` that does not correspond to the request.

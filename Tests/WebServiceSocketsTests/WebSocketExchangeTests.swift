@@ -219,11 +219,11 @@ struct WebSocketExchangeTests {
                 }
                 _ = try await socket.next()
             })
-        let messages = service.webSocketMessages("/prices", configuring: { $0.options.deadline = .seconds(5) })
+        let prices = service.reconnectingWebSocket("/prices", configuring: { $0.options.deadline = .seconds(5) })
         let reader = Task(executorPreference: clock.executor) {
             try await service.withDeadline(.seconds(30)) {
                 var texts: [WebSocketMessage] = []
-                for try await message in messages {
+                for try await message in prices.messages {
                     texts.append(message)
                     if texts.count == 3 { break }
                 }

@@ -51,7 +51,7 @@ struct WebSocketIterationTests {
     func twoIteratorsReconnecting() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/numbers", Self.numbers)
-        try await expectOneIteration(service.webSocketMessages("/numbers"))
+        try await expectOneIteration(service.reconnectingWebSocket("/numbers").messages)
     }
 
     @Test("An iteration over values and one over messages do not share them")
@@ -81,9 +81,9 @@ struct WebSocketIterationTests {
     func failureAgainReconnecting() async throws {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/prices", MockResponse(statusCode: 404))
-        let messages = service.webSocketMessages("/prices")
+        let prices = service.reconnectingWebSocket("/prices")
         for _ in 1...3 {
-            let error = await failure { for try await _ in messages {} }
+            let error = await failure { for try await _ in prices.messages {} }
             #expect((error as? WebServiceError)?.response?.status == 404)
         }
         #expect(stubs.receivedRequests.count == 1)

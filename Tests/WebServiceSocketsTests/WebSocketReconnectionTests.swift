@@ -28,11 +28,11 @@ struct WebSocketReconnectionTests {
                 script("2") { try await $0.close(.policyViolation) }, script("3") { _ in },
                 MockResponse(statusCode: 404),
             ])
-        let messages = service.webSocketMessages("/prices") { try await $0.send("subscribe") }
+        let prices = service.reconnectingWebSocket("/prices") { try await $0.send("subscribe") }
         let received = Collected<WebSocketMessage>()
         let reader = Task(executorPreference: clock.executor) {
             await failure {
-                for try await message in messages { received.add(message) }
+                for try await message in prices.messages { received.add(message) }
             }
         }
         await clock.advance(by: .seconds(600))
@@ -62,7 +62,7 @@ struct WebSocketReconnectionTests {
         }
         stubs.on(.GET, "/prices", [mute, .webSocket { try await $0.send("1") }, MockResponse(statusCode: 404)])
         let calls = Collected<Void>()
-        let messages = service.webSocketMessages("/prices") { socket in
+        let prices = service.reconnectingWebSocket("/prices") { socket in
             calls.add(())
             guard calls.values.count == 1 else { return }
             switch delay {
@@ -74,7 +74,7 @@ struct WebSocketReconnectionTests {
         }
         let received = Collected<WebSocketMessage>()
         let reader = Task(executorPreference: clock.executor) {
-            await failure { for try await message in messages { received.add(message) } }
+            await failure { for try await message in prices.messages { received.add(message) } }
         }
         await clock.advance(by: .milliseconds(19_999))
         #expect(calls.values.count == 1)
@@ -90,10 +90,12 @@ struct WebSocketReconnectionTests {
     func onOpenError() async throws {
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)
         stubs.on(.GET, "/prices", .webSocket { _ = try await $0.next() })
-        let messages = service.webSocketMessages("/prices", reconnection: .never) { socket in
+        let prices = service.reconnectingWebSocket("/prices", reconnection: .never) { socket in
             _ = try await socket.messages.first { _ in true }
         }
-        let reader = Task(executorPreference: clock.executor) { await failure { for try await _ in messages {} } }
+        let reader = Task(executorPreference: clock.executor) {
+            await failure { for try await _ in prices.messages {} }
+        }
         await clock.advance(by: .seconds(60))
         let error = await reader.value
         #expect(urlCode(error) == .timedOut)
@@ -105,13 +107,13 @@ struct WebSocketReconnectionTests {
         let (service, stubs) = try SocketTransport.memory.make()
         stubs.on(.GET, "/prices", .webSocket { _ = try await $0.next() })
         let (calls, ends) = (Collected<Void>(), Collected<URLError.Code?>())
-        let messages = service.webSocketMessages("/prices") { socket in
+        let prices = service.reconnectingWebSocket("/prices") { socket in
             calls.add(())
             let error = await failure { _ = try await socket.messages.first { _ in true } }
             ends.add(urlCode(error))
             if let error { throw error }
         }
-        let reader = Task { await failure { for try await _ in messages {} } }
+        let reader = Task { await failure { for try await _ in prices.messages {} } }
         await calls.wait()
         reader.cancel()
         #expect(urlCode(await reader.value) == .cancelled)
@@ -127,11 +129,11 @@ struct WebSocketReconnectionTests {
                 for text in ["welcome", "1", "2"] { try await socket.send(text) }
                 _ = try await socket.next()
             })
-        let messages = service.webSocketMessages("/prices") { socket in
+        let prices = service.reconnectingWebSocket("/prices") { socket in
             #expect(try await socket.messages.first { _ in true } == .text("welcome"))
             try await socket.send("subscribe")
         }
-        var iterator = messages.makeAsyncIterator()
+        var iterator = prices.messages.makeAsyncIterator()
         #expect(try await iterator.next() == .text("1"))
         #expect(try await iterator.next() == .text("2"))
     }

@@ -91,7 +91,7 @@ struct WebSocketRefusalTests {
         let (service, stubs) = try SocketTransport.memory.make(clock: clock)
         stubs.on(.GET, "/prices", [refusal(503, count: 2 << 20), .webSocket { try await $0.send("1") }])
         let reader = Task(executorPreference: clock.executor) {
-            try await service.webSocketMessages("/prices").first { _ in true }
+            try await service.reconnectingWebSocket("/prices").messages.first { _ in true }
         }
         await clock.advance(by: .seconds(10))
         #expect(try await reader.value == .text("1"))

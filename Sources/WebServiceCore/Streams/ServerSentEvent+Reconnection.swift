@@ -157,11 +157,27 @@ package final class Reconnections: InFlightWork {
     package func sleep(for delay: Duration) async throws {
         let delay = DeadlineScope.current.map { min($0.rest, delay) } ?? delay
         let end = Once<Bool>()
+        try await wait(for: end) { await service.clock.value(of: end, orAfter: delay, true, orIfCancelled: false) }
+    }
+
+    /// Waits until a value is set to `true`. It is set to `false` by a cancellation.
+    ///
+    /// - Throws: `URLError.cancelled` once the sequence or the Swift task is cancelled.
+    package func wait(for end: Once<Bool>) async throws {
+        try await wait(for: end) { await end.value(orIfCancelled: false) }
+    }
+
+    private func wait(for end: Once<Bool>, _ value: () async -> Bool) async throws {
         state.withLock { $0.end = end }
         if state.withLock(\.isCancelled) || Task.isCancelled { end.set(false) }
-        let isDue = await service.clock.value(of: end, orAfter: delay, true, orIfCancelled: false)
+        let isDue = await value()
         state.withLock { $0.end = nil }
         if !isDue { throw URLError(.cancelled) }
+    }
+
+    /// - Throws: `URLError.cancelled` once the sequence is cancelled.
+    package func checkNotCancelled() throws {
+        if state.withLock(\.isCancelled) { throw URLError(.cancelled) }
     }
 
     package func cancel() {

@@ -133,6 +133,7 @@ package struct Queue<Element> {
 
     package var count: Int { elements.count - head }
     package var isEmpty: Bool { head == elements.count }
+    package var first: Element? { isEmpty ? nil : elements[head] }
 
     package mutating func append(_ element: Element) {
         elements.append(element)

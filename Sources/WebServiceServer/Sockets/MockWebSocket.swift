@@ -23,14 +23,15 @@ public final class MockWebSocket: Sendable {
 
     /// - Parameter bytes: The bytes that were received after the handshake.
     init(
-        _ request: ReceivedRequest, _ agreement: WebSocketAgreement, over connection: any ByteConnection,
-        _ clock: TaskClock, bytes: Data
+        _ request: ReceivedRequest, _ agreement: WebSocketAgreement, _ upgrade: MockResponse.WebSocketUpgrade,
+        over connection: any ByteConnection, _ clock: TaskClock, bytes: Data
     ) {
         self.request = request
         subprotocol = agreement.subprotocol
         self.connection = connection
         var settings = WebSocketChannel.Settings()
         settings.protocolOptions.deflate = agreement.deflate
+        settings.protocolOptions.respondsToPings = upgrade.respondsToPings
         channel = WebSocketChannel(.server, over: connection, settings, clock)
         channel.start(with: bytes)
     }
@@ -88,6 +89,7 @@ extension MockResponse {
     package struct WebSocketUpgrade: Sendable {
         let subprotocols: [String]
         let compresses: Bool
+        let respondsToPings: Bool
         let script: WebSocketScript
     }
 
@@ -102,13 +104,17 @@ extension MockResponse {
     ///   - subprotocols: The supported subprotocols, in order of preference.
     ///   - compresses: A Boolean value that indicates whether messages are compressed if the client
     ///     supports compression (RFC 7692). Defaults to `true`.
+    ///   - respondsToPings: Whether the pings of the client are answered. A client considers a
+    ///     server that sends nothing else lost. Defaults to `true`.
     ///   - script: Receives and sends the messages. On a server, its Swift task is cancelled when
     ///     the connection ends.
     public static func webSocket(
-        subprotocols: [String] = [], compresses: Bool = true, _ script: @escaping WebSocketScript
+        subprotocols: [String] = [], compresses: Bool = true, respondsToPings: Bool = true,
+        _ script: @escaping WebSocketScript
     ) -> MockResponse {
         var response = MockResponse(statusCode: 101)
-        response.upgrade = WebSocketUpgrade(subprotocols: subprotocols, compresses: compresses, script: script)
+        response.upgrade = WebSocketUpgrade(
+            subprotocols: subprotocols, compresses: compresses, respondsToPings: respondsToPings, script: script)
         return response
     }
 

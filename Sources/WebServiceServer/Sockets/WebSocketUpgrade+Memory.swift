@@ -28,7 +28,7 @@ extension MemoryConnection {
                     let (result, agreement) = response.handshakeResponse(to: request, upgrade)
                     guard let agreement else { return try await send(result, to: request) }
                     try await send(result.message(to: request.head).bytes)
-                    return await MockWebSocket(request, agreement, over: self, clock, bytes: parser.rest)
+                    return await MockWebSocket(request, agreement, upgrade, over: self, clock, bytes: parser.rest)
                         .run(upgrade.script)
                 case .violation, .continueExpected: return close()
                 case nil:

@@ -9,6 +9,8 @@ extension WebSocketChannel {
         var messages = Queue<WebSocketMessage>()
         /// The cost of the messages, in bytes.
         private(set) var messageBytes = 0
+        /// The number of messages that were read.
+        private(set) var readCount = 0
         /// The caller of ``next()``.
         var reader: Waiter?
         /// The task that receives, while it waits for a reader.
@@ -22,6 +24,16 @@ extension WebSocketChannel {
         var isSending = false
         /// The callers of ``send(_:)`` that wait until the peer reads.
         var senders: [Waiter] = []
+        /// The messages that the byte connection has not accepted completely.
+        private(set) var unwritten = Queue<Unwritten>()
+        /// The number of bytes of these messages.
+        private(set) var unwrittenBytes = 0
+
+        // Pings
+        /// The pings of callers that wait for their pongs, in the order in which they were sent.
+        var pings: [Ping] = []
+        /// The number of the last ping of a caller.
+        var lastPing: UInt64 = 0
 
         // End
         /// A Boolean value that indicates whether this endpoint closes the connection. Further
@@ -34,9 +46,32 @@ extension WebSocketChannel {
         var alarm: Alarm?
     }
 
+    /// A message that was accepted, and not written completely.
+    struct Unwritten {
+        /// The end of its frames, as counted by ``WebSocketStateMachine/addedCount``.
+        let end: Int
+        let byteCount: Int
+        /// Called once, outside the lock; `nil` if the sender does not wait.
+        let written: WriteHandler?
+    }
+
+    /// What a sender does next.
+    struct Output {
+        /// The bytes to send; `nil` for none.
+        var bytes: Data?
+        /// The callers of ``send(_:)`` that continue.
+        var senders: [Waiter] = []
+        /// The handlers of the messages that were written.
+        var written: [WriteHandler] = []
+        /// Whether the byte connection is closed, if there are no bytes.
+        var isLast = false
+    }
+
     /// What the caller of a transition does outside the lock.
     struct Outcome {
         var reader: Waiter?
+        /// The pings that a pong answers.
+        var answered: [Ping] = []
         var receiver: Waiter?
         var end: Ending?
         var isFull = false
@@ -48,6 +83,8 @@ extension WebSocketChannel {
     struct Ending {
         let result: Result<WebSocketClosure?, any Error>
         let waiters: [Waiter]
+        let unwritten: [WriteHandler]
+        let pings: [Ping]
         let alarm: Alarm?
         /// A Boolean value that indicates whether the byte connection is still open.
         let lingers: Bool
@@ -58,24 +95,37 @@ extension WebSocketChannel.State {
     /// Adds a received message.
     mutating func append(_ message: WebSocketMessage) {
         messages.append(message)
-        messageBytes += Self.cost(of: message)
+        messageBytes += WebSocketChannel.cost(of: message)
     }
 
-    /// The number of bytes that a message takes in the buffer. Its peer determines the number of
-    /// messages, so the memory that each of them needs in addition to its content counts.
-    private static func cost(of message: WebSocketMessage) -> Int { message.byteCount + 128 }
+    /// Removes and returns the messages that were not read. They count as read.
+    mutating func takeMessages() -> [WebSocketMessage] {
+        var taken: [WebSocketMessage] = []
+        while let message = messages.popFirst() { taken.append(message) }
+        messageBytes = 0
+        readCount += taken.count
+        return taken
+    }
 
     /// - Returns: The next message, `nil` at the end, or no result if the reader must wait; and the
     ///   receiver that continues.
     mutating func read(_ bufferSize: Int) -> (Result<WebSocketMessage?, any Error>?, WebSocketChannel.Waiter?) {
         if let message = messages.popFirst() {
-            messageBytes -= Self.cost(of: message)
+            messageBytes -= WebSocketChannel.cost(of: message)
+            readCount += 1
             return (.success(message), messageBytes < bufferSize ? receiver.take() : nil)
         }
-        let result = end.map { [isClosing] end in
-            end.flatMap { isClosing ? .success(nil) : WebSocketEnd.result(of: $0) }
-        }
-        return (result, nil)
+        return (endResult, nil)
+    }
+
+    /// The result of reading after the last message; no result while the connection is open.
+    private var endResult: Result<WebSocketMessage?, any Error>? {
+        end.map { end in end.flatMap { isClosing ? .success(nil) : WebSocketEnd.result(of: $0) } }
+    }
+
+    /// The error of reading after the last message; `nil` for none.
+    var endError: (any Error)? {
+        if case .failure(let error)? = endResult { error } else { nil }
     }
 
     /// A Boolean value that indicates whether the peer may still send bytes.
@@ -95,19 +145,64 @@ extension WebSocketChannel.State {
         return true
     }
 
-    /// - Returns: The bytes to send, the senders that continue, and, if there are no bytes, whether
-    ///   the byte connection is closed.
-    mutating func takeOutput(_ bufferSize: Int) -> (Data?, [WebSocketChannel.Waiter], Bool) {
-        let bytes = machine.takeOutput()
-        isSending = bytes != nil
-        var resumed: [WebSocketChannel.Waiter] = []
-        if machine.outputCount < bufferSize { swap(&resumed, &senders) }
-        let isLast =
+    /// Adds a message to the output.
+    mutating func send(
+        _ message: WebSocketMessage, _ written: WebSocketChannel.WriteHandler?
+    ) throws(WebSocketSendError) {
+        try machine.send(message)
+        unwritten.append(
+            WebSocketChannel.Unwritten(end: machine.addedCount, byteCount: message.byteCount, written: written))
+        unwrittenBytes += message.byteCount
+    }
+
+    /// Returns what to send next. All bytes that were returned before have been written.
+    mutating func takeOutput(_ bufferSize: Int) -> WebSocketChannel.Output {
+        var output = WebSocketChannel.Output(written: takeWritten())
+        output.bytes = machine.takeOutput()
+        isSending = output.bytes != nil
+        if machine.outputCount < bufferSize { swap(&output.senders, &senders) }
+        output.isLast =
             switch machine.phase {
             case .open, .closing: false
             case .closed, .failed: machine.role == .server || isInputOver
             }
-        return (bytes, resumed, isLast)
+        return output
+    }
+
+    /// Removes the messages that were written, and returns their handlers.
+    private mutating func takeWritten() -> [WebSocketChannel.WriteHandler] {
+        var handlers: [WebSocketChannel.WriteHandler] = []
+        while let first = unwritten.first, first.end <= machine.takenCount {
+            _ = unwritten.popFirst()
+            unwrittenBytes -= first.byteCount
+            if let written = first.written { handlers.append(written) }
+        }
+        return handlers
+    }
+
+    /// Removes messages that are not going to be written, and returns their handlers. Their bytes
+    /// remain in the count.
+    ///
+    /// - Parameter isSendingOver: Whether the byte connection has also rejected the bytes that were
+    ///   taken. Otherwise, the result of sending them decides about their messages.
+    mutating func failUnwritten(isSendingOver: Bool) -> [WebSocketChannel.WriteHandler] {
+        let takenCount = isSendingOver ? -1 : machine.takenCount
+        var handlers: [WebSocketChannel.WriteHandler] = []
+        unwritten.removeAll { message in
+            guard message.end > takenCount else { return false }
+            if let written = message.written { handlers.append(written) }
+            return true
+        }
+        return handlers
+    }
+
+    /// Removes and returns the pings that a pong answers: the one with its payload, and all earlier
+    /// ones, because a peer may respond to the latest ping only (RFC 6455, section 5.5.3).
+    mutating func takePings(answeredBy payload: Data) -> [WebSocketChannel.Ping] {
+        guard let number = WebSocketChannel.Ping.number(of: payload), number <= lastPing else { return [] }
+        let count = pings.prefix { $0.number <= number }.count
+        defer { pings.removeFirst(count) }
+        return Array(pings.prefix(count))
     }
 
     /// Sets the end of the messages, unless there is one.
@@ -119,8 +214,9 @@ extension WebSocketChannel.State {
         guard end == nil else { return nil }
         end = result
         let waiters = [reader.take(), receiver.take()].compactMap(\.self) + senders + closers
-        (senders, closers) = ([], [])
-        defer { alarm = nil }
-        return WebSocketChannel.Ending(result: result, waiters: waiters, alarm: alarm, lingers: lingers)
+        let handlers = failUnwritten(isSendingOver: false)
+        defer { (senders, closers, pings, alarm) = ([], [], [], nil) }
+        return WebSocketChannel.Ending(
+            result: result, waiters: waiters, unwritten: handlers, pings: pings, alarm: alarm, lingers: lingers)
     }
 }

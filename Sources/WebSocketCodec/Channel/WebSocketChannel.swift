@@ -21,17 +21,20 @@ package final class WebSocketChannel: Sendable {
     }
 
     typealias Waiter = CheckedContinuation<Void, Never>
+    /// Called once, on any thread, when a message was passed to the byte connection, or with the
+    /// error that prevented it.
+    package typealias WriteHandler = @Sendable (Result<Void, any Error>) -> Void
 
     private let connection: any ByteConnection
-    private let settings: Settings
-    private let clock: TaskClock
+    let settings: Settings
+    let clock: TaskClock
     /// The executor of the tasks that receive and send. Reports are custom code, so it may be the
     /// connection's only without them.
     private let executor: any TaskExecutor
     private let report: (@Sendable (WebSocketMessage, _ isReceived: Bool) -> Void)?
     /// Called once, with the end of the messages.
     private let didEnd: @Sendable (Result<WebSocketClosure?, any Error>) -> Void
-    private let state: Mutex<State>
+    let state: Mutex<State>
 
     /// - Parameters:
     ///   - report: Receives each message.
@@ -112,6 +115,7 @@ package final class WebSocketChannel: Sendable {
             }
             offset = start + count
             var end: Result<WebSocketClosure?, any Error>?
+            var answered: [Ping] = []
             switch event {
             case .message(let received):
                 guard !state.isClosing else { break }
@@ -119,10 +123,11 @@ package final class WebSocketChannel: Sendable {
                 state.append(received)
             case .closed(let closure): end = .success(closure)
             case .failed(let violation): end = .failure(violation.error)
-            case .ping, .pong, nil: break
+            case .pong(let payload): answered = state.takePings(answeredBy: payload)
+            case .ping, nil: break
             }
             return Outcome(
-                reader: end == nil && message == nil ? nil : state.reader.take(),
+                reader: end == nil && message == nil ? nil : state.reader.take(), answered: answered,
                 end: end.flatMap { state.end($0, lingers: true) },
                 isFull: state.messageBytes >= settings.bufferSize, canReceive: state.canReceive,
                 starts: state.startSending())
@@ -158,14 +163,49 @@ package final class WebSocketChannel: Sendable {
         }
     }
 
+    /// The result of a wait for a message.
+    package enum Arrival: Sendable, Hashable {
+        case message(WebSocketMessage)
+        /// No message has arrived in time.
+        case timeout
+        /// The connection was closed with a code that indicates no error; see ``next()``.
+        case end
+    }
+
+    /// Waits for the next message, at most for a duration.
+    ///
+    /// A message that arrives later is returned by the next call. A duration that is not positive
+    /// does not wait.
+    package func next(within limit: Duration) async throws -> Arrival {
+        let isLate = OnceFlag()
+        var alarm: Alarm?
+        defer { if let alarm { clock.cancel(alarm) } }
+        while true {
+            let (read, receiver) = state.withLock { $0.read(settings.bufferSize) }
+            receiver?.resume()
+            if let read { return try read.get().map { .message($0) } ?? .end }
+            if limit <= .zero || isLate.isSet { return .timeout }
+            if alarm == nil {
+                alarm = clock.schedule(after: limit) { [weak self] in
+                    _ = isLate.set()  // before the lock is taken; see `wait(unless:)`
+                    self?.state.withLock { $0.reader.take() }?.resume()
+                }
+            }
+            try await wait(unless: isLate)
+        }
+    }
+
     /// Waits for a message or the end.
-    private func wait() async throws {
+    ///
+    /// - Parameter isLate: A flag that ends the wait. A reader is resumed after it was set.
+    private func wait(unless isLate: OnceFlag? = nil) async throws {
         var isBusy = false
         await withTaskCancellationHandler {
             await withCheckedContinuation { reader in
                 let waits = state.withLock { state in
                     isBusy = state.reader != nil
-                    let waits = !isBusy && state.messages.isEmpty && state.end == nil
+                    let waits =
+                        !isBusy && state.messages.isEmpty && state.end == nil && !(isLate?.isSet ?? false)
                     if waits { state.reader = reader }
                     return waits
                 }
@@ -185,15 +225,30 @@ package final class WebSocketChannel: Sendable {
     /// Sends a message. Returns when it is buffered, and waits while the peer does not read.
     package func send(_ message: WebSocketMessage) async throws {
         try Task.checkNotCancelled()
+        if try enqueue(message) { try await waitForPeer() }
+    }
+
+    /// Adds a message to the output.
+    ///
+    /// - Parameter written: Called once if this method does not throw.
+    /// - Returns: Whether the buffer is full.
+    @discardableResult
+    package func enqueue(_ message: WebSocketMessage, written: WriteHandler? = nil) throws -> Bool {
         report?(message, false)
         let (starts, isFull) = try state.withLock { state in
             if let end = state.end, case .failure(let error) = end { throw error }
-            do { try state.machine.send(message) } catch { throw WebSocketEnd.closed(state.end) }
+            do { try state.send(message, written) } catch { throw WebSocketEnd.closed(state.end) }
             return (state.startSending(), state.machine.outputCount >= settings.bufferSize)
         }
         if starts { startSending() }
-        if isFull { try await waitForPeer() }
+        return isFull
     }
+
+    /// Whether a message can be sent: no endpoint has closed the connection.
+    package var acceptsMessages: Bool { state.withLock { $0.end == nil && $0.machine.phase == .open } }
+
+    /// The number of bytes of the messages that were not written completely.
+    package var unwrittenBytes: Int { state.withLock { $0.unwrittenBytes } }
 
     /// Waits until fewer bytes than the size of the buffer wait to be sent.
     private func waitForPeer() async throws {
@@ -212,27 +267,38 @@ package final class WebSocketChannel: Sendable {
         if case .failure(let error)? = state.withLock({ $0.end }) { throw error }
     }
 
-    private func startSending() {
+    func startSending() {
         HandlerPool.startImmediately(on: executor) { [self] in await sendOutput() }
     }
 
     private func sendOutput() async {
         do {
             while true {
-                let (bytes, senders, isLast) = state.withLock { $0.takeOutput(settings.bufferSize) }
-                for sender in senders { sender.resume() }
-                guard let bytes else {
-                    if isLast { connection.close() }
+                let output = state.withLock { $0.takeOutput(settings.bufferSize) }
+                for written in output.written { written(.success(())) }
+                for sender in output.senders { sender.resume() }
+                guard let bytes = output.bytes else {
+                    if output.isLast { connection.close() }
                     return
                 }
                 try await connection.send(bytes)
             }
         } catch {
             connectionDidEnd(error)
+            let (unwritten, end) = state.withLock { ($0.failUnwritten(isSendingOver: true), $0.end) }
+            for written in unwritten { written(.failure(WebSocketEnd.closed(end))) }
         }
     }
 
     // MARK: Closing
+
+    /// - Throws: `WebServiceError.Code.encoding` if a Close frame cannot contain the code or the
+    ///   reason.
+    package static func validate(_ closure: WebSocketClosure) throws {
+        do { try closure.validate() } catch {
+            throw WebServiceError(.encoding, "\(error); pass another code or reason")
+        }
+    }
 
     /// Sends a Close frame, and waits for that of the peer or until the timeout.
     package func close(_ code: WebSocketClosure.Code, reason: String) async throws {
@@ -252,16 +318,42 @@ package final class WebSocketChannel: Sendable {
 
     /// Sends a Close frame. The connection ends with that of the peer, or after the timeout.
     package func beginClosing(_ code: WebSocketClosure.Code, reason: String) throws {
-        let outcome = try state.withLock { state in
-            do { try state.machine.close(code, reason: reason) } catch {
-                throw WebServiceError(.encoding, "\(error); pass another code or reason")
-            }
+        try Self.validate(WebSocketClosure(code, reason: reason))
+        let outcome = state.withLock { state in
+            try? state.machine.close(code, reason: reason)  // is valid
             state.isClosing = true
             return Outcome(receiver: state.receiver.take(), starts: state.startSending())
         }
         perform(outcome)
         scheduleEnd()
     }
+
+    /// Waits for the end of the connection. A cancellation of the Swift task has no effect.
+    ///
+    /// - Returns: The error that ``next()`` throws after the last message, or `nil`.
+    package func end() async -> (any Error)? {
+        await withCheckedContinuation { waiter in
+            let waits = state.withLock { state in
+                if state.end == nil { state.closers.append(waiter) }
+                return state.end == nil
+            }
+            if !waits { waiter.resume() }
+        }
+        return state.withLock { $0.endError }
+    }
+
+    /// Removes and returns the messages that were not read.
+    package func takeMessages() -> [WebSocketMessage] { state.withLock { $0.takeMessages() } }
+
+    /// The number of messages that were read or taken.
+    package var readCount: Int { state.withLock { $0.readCount } }
+
+    /// The number of bytes that a message takes in a buffer. The peer determines the number of
+    /// messages, so the memory that each of them needs in addition to its content counts.
+    package static func cost(of message: WebSocketMessage) -> Int { message.byteCount + 128 }
+
+    /// The error of a call that requires a connection that is not closed.
+    package var closedError: any Error { WebSocketEnd.closed(state.withLock { $0.end }) }
 
     /// Ends the connection immediately.
     package func cancel() {
@@ -284,7 +376,7 @@ package final class WebSocketChannel: Sendable {
     package var metrics: TransportMetrics { connection.metrics }
 
     /// - Parameter error: The error of the byte connection; `nil` at its end.
-    private func connectionDidEnd(_ error: (any Error)?) {
+    func connectionDidEnd(_ error: (any Error)?) {
         let outcome = state.withLock { state in
             var end = error ?? URLError(.networkConnectionLost)
             if case .failed(let violation)? = state.machine.connectionEnded(), error == nil { end = violation.error }
@@ -305,31 +397,7 @@ package final class WebSocketChannel: Sendable {
         connection.close()
     }
 
-    private func schedulePing() {
-        guard let interval = settings.pingInterval else { return }
-        set(clock.schedule(after: interval) { [weak self] in self?.ping() })
-    }
-
-    /// Sends a ping, or ends a connection whose peer has not sent anything since the last one.
-    private func ping() {
-        let (isDead, starts, continues) = state.withLock { state -> (Bool, Bool, Bool) in
-            guard state.end == nil, !state.isClosing else { return (false, false, false) }
-            // The buffer is full, and the bytes that wait for it may include the pong.
-            if state.receiver != nil { return (false, false, true) }
-            guard state.isAlive else { return (true, false, false) }
-            state.isAlive = false
-            try? state.machine.ping()  // fails only if the connection is closing
-            return (false, state.startSending(), true)
-        }
-        if isDead {
-            let message = "the peer did not respond to a ping within pingInterval"
-            return connectionDidEnd(URLError(.timedOut, userInfo: [NSLocalizedDescriptionKey: message]))
-        }
-        if starts { startSending() }
-        if continues { schedulePing() }
-    }
-
-    private func set(_ alarm: Alarm) {
+    func set(_ alarm: Alarm) {
         let (replaced, isNeeded) = state.withLock { state in
             let replaced = state.alarm
             // After a Close frame, the alarm ends the byte connection.
@@ -344,11 +412,17 @@ package final class WebSocketChannel: Sendable {
     private func perform(_ outcome: Outcome) {
         if outcome.starts { startSending() }
         outcome.receiver?.resume()
+        if !outcome.answered.isEmpty { complete(outcome.answered) }
         if let end = outcome.end {
             if let alarm = end.alarm { clock.cancel(alarm) }
             if end.lingers { scheduleEnd() }
             didEnd(end.result)
             for waiter in end.waiters { waiter.resume() }
+            if !end.unwritten.isEmpty || !end.pings.isEmpty {
+                let error = WebSocketEnd.closed(end.result)
+                for written in end.unwritten { written(.failure(error)) }
+                for ping in end.pings { ping.pong.set(.failure(error)) }
+            }
         }
         outcome.reader?.resume()
     }

@@ -17,7 +17,7 @@ package enum WebSocketEnd {
     }
 
     /// Returns the error of sending over a connection that is closed or about to be closed.
-    static func closed(_ end: Result<WebSocketClosure?, any Error>?) -> any Error {
+    package static func closed(_ end: Result<WebSocketClosure?, any Error>?) -> any Error {
         switch end {
         case .failure(let error): error
         case .success(let closure?): closed(by: closure)

@@ -7,6 +7,10 @@ struct FrameQueue {
     private var frames = Queue<Data>()
     /// The size of all frames, in bytes.
     private(set) var count = 0
+    /// The number of bytes of all frames that were added so far, without those of pongs.
+    private(set) var addedCount = 0
+    /// The number of bytes of all frames that were taken so far, without those of pongs.
+    private(set) var takenCount = 0
 
     /// The maximum number of pongs. The one for the latest ping is sufficient (RFC 6455, section
     /// 5.5.3).
@@ -14,6 +18,7 @@ struct FrameQueue {
 
     mutating func append(_ frame: Data) {
         count += frame.count
+        addedCount += frame.count
         frames.append(frame)
     }
 
@@ -26,7 +31,7 @@ struct FrameQueue {
 
     /// Removes all frames.
     mutating func removeAll() {
-        self = FrameQueue()
+        (pongs, frames, count) = (Queue(), Queue(), 0)
     }
 
     /// Removes frames until their total size reaches a minimum, and returns their bytes.
@@ -39,8 +44,13 @@ struct FrameQueue {
     }
 
     private mutating func popFirst() -> Data? {
-        guard let frame = pongs.popFirst() ?? frames.popFirst() else { return nil }
+        if let pong = pongs.popFirst() {
+            count -= pong.count
+            return pong
+        }
+        guard let frame = frames.popFirst() else { return nil }
         count -= frame.count
+        takenCount += frame.count
         return frame
     }
 }

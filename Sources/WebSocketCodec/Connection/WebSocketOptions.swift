@@ -10,5 +10,8 @@ package struct WebSocketOptions: Sendable, Hashable {
     /// Larger messages are sent in fragments, so that pongs can be sent between them.
     package var maximumSentFrameLength = 128 << 10
 
+    /// A Boolean value that indicates whether pings are answered. Defaults to `true`.
+    package var respondsToPings = true
+
     package init() {}
 }

@@ -57,7 +57,7 @@ extension WebSocketStateMachine {
     private mutating func process(_ opcode: Opcode, _ payload: [UInt8]) throws(WebSocketViolation) -> WebSocketEvent? {
         switch opcode {
         case .ping:
-            if phase == .open { output.append(pong: controlFrame(.pong, payload)) }
+            if phase == .open, options.respondsToPings { output.append(pong: controlFrame(.pong, payload)) }
             return .ping(Data(payload))
         case .pong:
             return .pong(Data(payload))

@@ -25,11 +25,11 @@ extension WebSocketStateMachine {
     package mutating func close(
         _ code: WebSocketClosure.Code = .normalClosure, reason: String = ""
     ) throws(WebSocketSendError) {
-        guard code.isValid else { throw .invalidCloseCode }
-        guard reason.utf8.count <= WebSocketClosure.maximumReasonLength else { throw .reasonTooLong }
+        let closure = WebSocketClosure(code, reason: reason)
+        try closure.validate()
         guard phase == .open else { return }
         phase = .closing
-        output.append(controlFrame(.close, WebSocketClosure(code, reason: reason).payload))
+        output.append(controlFrame(.close, closure.payload))
     }
 
     private mutating func enqueue(_ opcode: Opcode, _ content: UnsafeRawBufferPointer) {

@@ -54,6 +54,14 @@ package struct WebSocketStateMachine: ~Copyable {
     /// The number of bytes that wait to be sent.
     package var outputCount: Int { output.count }
 
+    /// The end of the last message among the bytes of all frames without pongs. The message has
+    /// been taken when ``takenCount`` reaches it.
+    package var addedCount: Int { output.addedCount }
+
+    /// The number of bytes of all frames that ``takeOutput(minimumCount:)`` has returned so far,
+    /// without those of pongs.
+    package var takenCount: Int { output.takenCount }
+
     /// Removes complete frames from the output, and returns their bytes.
     ///
     /// - Parameter minimumCount: The number of bytes after which no more frames are added.

@@ -16,6 +16,12 @@ extension WebSocketClosure {
         return WebSocketClosure(code, reason: reason)
     }
 
+    /// Verifies that a Close frame can contain the code and the reason.
+    func validate() throws(WebSocketSendError) {
+        guard code.isValid else { throw .invalidCloseCode }
+        guard reason.utf8.count <= Self.maximumReasonLength else { throw .reasonTooLong }
+    }
+
     /// The payload of a Close frame.
     var payload: [UInt8] {
         [UInt8(code.rawValue >> 8), UInt8(code.rawValue & 0xFF)] + reason.utf8

@@ -22,11 +22,11 @@ struct ScoreClient: Sendable {
 
     /// Returns the scores of matches. After an interruption, it subscribes again.
     func scores(of matches: [String]) -> some AsyncSequence<Score, any Error> {
-        service.webSocketMessages(
+        service.reconnectingWebSocket(
             "/scores", reconnection: reconnection,
             onOpen: { socket in try await socket.send(Subscription(matches: matches)) }
         )
-        .map { message in try message.decode(Score.self) }
+        .messages.map { message in try message.decode(Score.self) }
     }
 
     /// Reports the scores of matches until all of them have ended.
