@@ -366,7 +366,8 @@ struct Call: Sendable {
     mutating func cancel(at instant: UInt64) -> CompleteAction? {
         guard !isComplete else { return nil }
         isSuspended = false
-        return complete(.failure(URLError(.cancelled)), at: instant, isInterrupted: true, wasCancelled: true)
+        let error = URLError(.cancelled).describing(unsent?.request ?? record.request)
+        return complete(.failure(error), at: instant, isInterrupted: true, wasCancelled: true)
     }
 
     /// Ends an attempt that is still in flight.

@@ -241,13 +241,14 @@ extension SessionTask {
         return systemStart <= instant
     }
 
-    /// Returns the error with the request of the exchange, unless it already has one.
+    /// Returns the error with the request of the exchange, unless it already has one. That of a
+    /// `URLError` is in its description.
     ///
     /// The error of a session that was closed and cancelled its requests becomes
     /// `URLError.cancelled`.
     func locating(_ error: any Error) -> any Error {
-        guard var error = error as? WebServiceError else { return error }
-        guard !isCancellation(error) else { return URLError(.cancelled) }
+        guard var error = error as? WebServiceError else { return error.describing(record.request) }
+        guard !isCancellation(error) else { return URLError(.cancelled).describing(record.request) }
         guard error.request == nil, let request = record.request, request.url != nil else { return error }
         error.request = request
         return error
