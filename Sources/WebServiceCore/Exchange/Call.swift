@@ -72,6 +72,11 @@ struct Call: Sendable {
     var trace: TraceParent?
     /// The instant of `resume()` on the system's clock; see ``SessionClosure``.
     var systemStart: UInt64?
+    #if DEBUG
+    /// The place that created the task; `nil` once its request was read, and for a task of the
+    /// library.
+    var creation: UnsentTasks.Creation?
+    #endif
 
     /// The permission to send requests.
     enum Permission: Sendable {
