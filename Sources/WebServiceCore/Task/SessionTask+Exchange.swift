@@ -112,7 +112,7 @@ extension SessionTask {
     var result: Result<Response, any Error>? { call.withLock { $0.result } }
 
     /// Returns the response of a completed task.
-    package func response() throws -> Response {
+    package func receivedResponse() throws -> Response {
         guard let result else { throw URLError(.unknown) }  // unreachable: callers wait for completion
         return try result.get()
     }

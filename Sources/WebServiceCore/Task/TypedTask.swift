@@ -186,7 +186,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     public var response: Response {
         get async throws {
             await task.finished()
-            return try task.response()
+            return try task.receivedResponse()
         }
     }
 
