@@ -140,7 +140,7 @@ extension TypedTask {
                 switch result {
                 case .failure(let error): continuation.finish(throwing: error)
                 case .success(let value):
-                    let response = try? task.response()  // without a response there is no age
+                    let response = try? task.receivedResponse()  // without a response there is no age
                     let age = response?.age
                     continuation.yield(
                         SourcedValue(

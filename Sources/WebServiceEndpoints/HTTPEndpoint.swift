@@ -44,12 +44,14 @@ public struct HTTPEndpoint: ServiceEndpoint {
         let request = try Self.http(request)
         let message = try request.request(for: context.service)
         let mappers = [message.options.errorMapper, context.service.errorMapper].compactMap(\.self)
+        let decoder = context.service.decoder
         do {
             let response = try await context.send(message, over: session)
-            return FetchedResponse(response: response, request: request, mappers: mappers)
+            return FetchedResponse(response: response, request: request, mappers: mappers, decoder: decoder)
         } catch let error as WebServiceError {
             guard let response = error.incompleteResponse else { throw error }
-            throw FetchedResponse(response: response, request: request, mappers: mappers).mappedError ?? error
+            let fetched = FetchedResponse(response: response, request: request, mappers: mappers, decoder: decoder)
+            throw fetched.mappedError ?? error
         }
     }
 
@@ -78,10 +80,12 @@ public struct HTTPEndpoint: ServiceEndpoint {
         let response: Response
         let request: any HTTPServiceRequest
         let mappers: [any ErrorMapper]
+        /// The decoder of mappers without one.
+        let decoder: any BodyDecoder
 
         var mappedError: (any Error)? {
             for mapper in mappers {
-                if let error = mapper.error(for: response) { return error }
+                if let error = mapper.error(for: response, decoder: decoder) { return error }
             }
             return nil
         }

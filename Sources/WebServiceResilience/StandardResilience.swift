@@ -58,3 +58,11 @@ extension Array where Element == any Interceptor {
         ]
     }
 }
+
+extension Interceptor where Self == ConcurrencyLimiter {
+    /// Unavailable: an array of interceptors.
+    @available(*, unavailable, message: "it is an array: interceptors = .standardResilience(), without brackets")
+    public static func standardResilience(
+        hedging: Hedging? = nil, endpoints: EndpointGroup? = nil, maximumWaiting: Int = 1_000
+    ) -> ConcurrencyLimiter { ConcurrencyLimiter(.gradient(tolerance: 1.15)) }
+}

@@ -353,7 +353,7 @@ struct CookbookSnippets {
             ]
             let chat = service.POST("/chat/completions").setJSON(question)
             var text = ""
-            for try await chunk in chat.events(ChatChunk.self, until: { $0.data == "[DONE]" }) {
+            for try await chunk in chat.events(ChatChunk.self, until: "[DONE]") {
                 text += chunk.choices.first?.delta.content ?? ""
             }
             return text

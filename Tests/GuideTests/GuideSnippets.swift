@@ -1024,7 +1024,7 @@ struct GuideSnippets {
             news.append(event.data)
         }
         let chat = service.POST("/chat").setJSON(["prompt": "Describe an ale."])
-        for try await token in chat.events(Token.self, until: { $0.data == "[DONE]" }) {
+        for try await token in chat.events(Token.self, until: "[DONE]") {
             text += token.text
         }
         let visits = service.GET("/visits").events(.reconnecting(baseDelay: .milliseconds(10)))

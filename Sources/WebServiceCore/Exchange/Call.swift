@@ -72,6 +72,11 @@ struct Call: Sendable {
     var trace: TraceParent?
     /// The instant of `resume()` on the system's clock; see ``SessionClosure``.
     var systemStart: UInt64?
+    #if DEBUG
+    /// The place that created the task; `nil` once its request was read, and for a task of the
+    /// library.
+    var creation: UnsentTasks.Creation?
+    #endif
 
     /// The permission to send requests.
     enum Permission: Sendable {
@@ -366,7 +371,8 @@ struct Call: Sendable {
     mutating func cancel(at instant: UInt64) -> CompleteAction? {
         guard !isComplete else { return nil }
         isSuspended = false
-        return complete(.failure(URLError(.cancelled)), at: instant, isInterrupted: true, wasCancelled: true)
+        let error = URLError(.cancelled).describing(unsent?.request ?? record.request)
+        return complete(.failure(error), at: instant, isInterrupted: true, wasCancelled: true)
     }
 
     /// Ends an attempt that is still in flight.

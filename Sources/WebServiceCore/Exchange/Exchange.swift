@@ -77,7 +77,7 @@ struct Exchange: Sendable {
                 if !redirects.isEmpty { (response.redirects, response.attempts) = (redirects, redirects.count + 1) }
                 return try limitingSize(of: response, to: request)
             }
-        }
+        }.mapError { $0.describing(request.source) }
         task.didReceive(result, reply.metrics, receiver)
         return try result.get()
     }

@@ -91,6 +91,7 @@ extension ResponseReceiver {
     ///   - isInterrupted: Whether to cancel the task of the session.
     ///   - discardsBytes: Whether to discard the buffered bytes, which otherwise precede the end.
     func endStream(_ end: Result<Headers, any Error>, isInterrupted: Bool = false, discardsBytes: Bool = false) {
+        let end = end.mapError { $0.describing(request) }
         let (reader, task, alarm, tail) = state.withLock { state -> (Reader?, (any DataTask)?, Alarm?, BodyTail?) in
             let tail = state.isDiscarded ? nil : state.stream?.tail
             guard state.stream?.end == nil else { return (nil, nil, nil, tail) }

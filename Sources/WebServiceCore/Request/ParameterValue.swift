@@ -34,7 +34,8 @@ public enum ParameterValue: Sendable, Hashable {
 
     /// Creates a value from a value of any type, as found in a `[String: Any]`.
     ///
-    /// The keys of a dictionary are sorted, so that equal dictionaries produce the same request.
+    /// A `RawRepresentable` value, such as a case of an enumeration, becomes its raw value. The keys
+    /// of a dictionary are sorted, so that equal dictionaries produce the same request.
     public init(any value: Any?) {
         self.init(any: value, depth: 0)
     }
@@ -52,6 +53,9 @@ public enum ParameterValue: Sendable, Hashable {
             self = .null
         case let value as any ParameterConvertible:
             self = value.parameterValue
+        case let value as any RawRepresentable:
+            self = ParameterValue(any: value.rawValue, depth: depth)
+            if case .unsupported = self { self = .unsupported(type: String(describing: type(of: value))) }
         case let value as String:  // an `NSString`; the following casts are for bridged types as well
             self = .string(value)
         case let value as Date:
@@ -167,7 +171,7 @@ extension ParameterValue: ExpressibleByStringLiteral, ExpressibleByIntegerLitera
 ///
 /// Strings, numbers, `Bool`, `Date`, `URL`, `UUID`, and optionals, arrays and dictionaries of these
 /// conform. A custom type conforms by returning its ``parameterValue``; a `RawRepresentable` type
-/// needs only to declare the conformance.
+/// needs only to declare the conformance, and in a `[String: Any]` not even that.
 public protocol ParameterConvertible: Sendable {
     /// The parameter value that represents this value.
     var parameterValue: ParameterValue { get }

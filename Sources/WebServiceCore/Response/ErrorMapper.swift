@@ -24,10 +24,24 @@ public protocol ErrorMapper: Sendable {
 /// An error mapper that calls a closure. Created by ``ErrorMapper/closure(_:)`` and
 /// ``ErrorMapper/decoding(_:statuses:decoder:)``.
 public struct ClosureErrorMapper: ErrorMapper {
-    let body: @Sendable (_ response: Response) -> (any Error)?
+    /// The second argument is the decoder of the service.
+    fileprivate let body: @Sendable (_ response: Response, _ decoder: any BodyDecoder) -> (any Error)?
 
     /// Returns the error that the closure returns.
-    public func error(for response: Response) -> (any Error)? { body(response) }
+    ///
+    /// The mapper of ``ErrorMapper/decoding(_:statuses:decoder:)`` decodes with a `JSONDecoder`
+    /// here, unless it has a decoder, because this method has no service.
+    public func error(for response: Response) -> (any Error)? { body(response, JSONDecoder()) }
+}
+
+extension ErrorMapper {
+    /// Returns the error for a response, or `nil` if the response is not mapped.
+    ///
+    /// - Parameter decoder: The decoder of the service, for a mapper that has none.
+    package func error(for response: Response, decoder: any BodyDecoder) -> (any Error)? {
+        guard let mapper = self as? ClosureErrorMapper else { return error(for: response) }
+        return mapper.body(response, decoder)
+    }
 }
 
 extension ErrorMapper where Self == ClosureErrorMapper {
@@ -35,7 +49,7 @@ extension ErrorMapper where Self == ClosureErrorMapper {
     public static func closure(
         _ body: @escaping @Sendable (_ response: Response) -> (any Error)?
     ) -> ClosureErrorMapper {
-        ClosureErrorMapper(body: body)
+        ClosureErrorMapper { response, _ in body(response) }
     }
 
     /// Returns a mapper that decodes the body as a custom error.
@@ -45,13 +59,14 @@ extension ErrorMapper where Self == ClosureErrorMapper {
     /// - Parameters:
     ///   - type: The type of the error.
     ///   - statuses: The status codes whose responses are mapped. Defaults to all.
-    ///   - decoder: The decoder of the body.
+    ///   - decoder: The decoder of the body. Defaults to `nil`: the current ``WebService/decoder``.
     public static func decoding<Failure: Error & Decodable>(
-        _ type: Failure.Type, statuses: ClosedRange<Int> = 0...999, decoder: some BodyDecoder = JSONDecoder()
+        _ type: Failure.Type, statuses: ClosedRange<Int> = 0...999, decoder: (any BodyDecoder)? = nil
     ) -> ClosureErrorMapper {
-        ClosureErrorMapper { response in
+        ClosureErrorMapper { response, current in
             guard statuses.contains(response.status) else { return nil }
-            return try? JSON.decode(type, from: response.data, using: decoder)  // an undecodable body is not mapped
+            // An undecodable body is not mapped.
+            return try? JSON.decode(type, from: response.data, using: decoder ?? current)
         }
     }
 }

@@ -217,14 +217,6 @@ extension Response: RedactedReflectable {
     public var description: String { "\(status), \(data.count) bytes, \(source)" }
 }
 
-// Members that users of other frameworks look for, each with a message that names the replacement.
-
-extension Response {
-    /// Unavailable: use ``status``.
-    @available(*, unavailable, renamed: "status")
-    public var statusCode: Int { status }
-}
-
 extension Response {
     /// Returns the decoded body. For an optional type, an empty body is decoded as `nil`.
     ///

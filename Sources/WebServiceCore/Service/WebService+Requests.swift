@@ -19,48 +19,69 @@ extension WebService {
 
     /// Creates a task for a request, or for a `URLRequest`. The request is sent when the task is
     /// resumed, with its own header fields and options.
-    public func sessionTask(request: any URLRequestEncodable) -> SessionTask {
-        SessionTask(core, Request(request))
+    ///
+    /// Debug builds report the file and the line of a task that is deallocated without being sent;
+    /// see ``reportsUnsentTasks``.
+    public func sessionTask(
+        request: any URLRequestEncodable, file: StaticString = #fileID, line: UInt = #line
+    ) -> SessionTask {
+        SessionTask(core, Request(request)).created(at: file, line)
     }
 
     /// Creates a task for a GET request.
-    public func GET(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
-        task(.GET, path, pathParameters)
+    public func GET(
+        _ path: String, pathParameters: Parameters? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> SessionTask {
+        task(.GET, path, pathParameters).created(at: file, line)
     }
 
     /// Creates a task for a POST request.
-    public func POST(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
-        task(.POST, path, pathParameters)
+    public func POST(
+        _ path: String, pathParameters: Parameters? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> SessionTask {
+        task(.POST, path, pathParameters).created(at: file, line)
     }
 
     /// Creates a task for a PUT request.
-    public func PUT(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
-        task(.PUT, path, pathParameters)
+    public func PUT(
+        _ path: String, pathParameters: Parameters? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> SessionTask {
+        task(.PUT, path, pathParameters).created(at: file, line)
     }
 
     /// Creates a task for a PATCH request.
-    public func PATCH(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
-        task(.PATCH, path, pathParameters)
+    public func PATCH(
+        _ path: String, pathParameters: Parameters? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> SessionTask {
+        task(.PATCH, path, pathParameters).created(at: file, line)
     }
 
     /// Creates a task for a DELETE request.
-    public func DELETE(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
-        task(.DELETE, path, pathParameters)
+    public func DELETE(
+        _ path: String, pathParameters: Parameters? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> SessionTask {
+        task(.DELETE, path, pathParameters).created(at: file, line)
     }
 
     /// Creates a task for a QUERY request (RFC 10008), whose body is the query.
-    public func QUERY(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
-        task(.QUERY, path, pathParameters)
+    public func QUERY(
+        _ path: String, pathParameters: Parameters? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> SessionTask {
+        task(.QUERY, path, pathParameters).created(at: file, line)
     }
 
     /// Creates a task for a HEAD request.
-    public func HEAD(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
-        task(.HEAD, path, pathParameters)
+    public func HEAD(
+        _ path: String, pathParameters: Parameters? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> SessionTask {
+        task(.HEAD, path, pathParameters).created(at: file, line)
     }
 
     /// Creates a task for an OPTIONS request.
-    public func OPTIONS(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
-        task(.OPTIONS, path, pathParameters)
+    public func OPTIONS(
+        _ path: String, pathParameters: Parameters? = nil, file: StaticString = #fileID, line: UInt = #line
+    ) -> SessionTask {
+        task(.OPTIONS, path, pathParameters).created(at: file, line)
     }
 
     private func task(_ method: Request.Method, _ path: String, _ pathParameters: Parameters?) -> SessionTask {

@@ -260,14 +260,3 @@ extension ServiceCore {
     /// does not change while the program runs.
     static let hasDataSource = WebService.self is any ServicePassthroughDataSource.Type
 }
-
-// Members that users of other frameworks look for, each with a message that names the replacement.
-
-extension WebService {
-    /// Unavailable: a logger is an observer.
-    @available(*, unavailable, message: "add .log { … } to observers")
-    public var logger: (any Observer)? {
-        get { nil }
-        set {}
-    }
-}

@@ -35,9 +35,19 @@ extension SessionTask {
             })
     }
 
+    /// Returns the events of an event stream whose last event has the given data, such as
+    /// `"[DONE]"`; see ``events(_:lastEventID:maximumSize:until:)-(_,_,_,((ServerSentEvent)->Bool)?)``.
+    public func events(
+        _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "", maximumSize: Int = 16 << 20,
+        until lastData: String
+    ) -> ServerSentEvent.Stream<ServerSentEvent> {
+        events(reconnection, lastEventID: lastEventID, maximumSize: maximumSize) { $0.data == lastData }
+    }
+
     /// Returns the decoded data of the events of an event stream.
     ///
-    /// The elements correspond to those of ``events(_:lastEventID:maximumSize:until:)`` without the
+    /// The elements correspond to those of
+    /// ``events(_:lastEventID:maximumSize:until:)-(_,_,_,((ServerSentEvent)->Bool)?)`` without the
     /// terminating event, whose data need not be valid. For data that cannot be decoded, the
     /// sequence throws ``WebServiceError/Code/decoding``. The decoder defaults to the current
     /// ``WebService/decoder``.
@@ -55,6 +65,17 @@ extension SessionTask {
                     events: EventConnection(self, reconnection, status, maximumSize: maximumSize, until: terminator),
                     terminator: terminator, decoder: decoder)
             })
+    }
+
+    /// Returns the decoded data of the events of an event stream, up to an event with the given
+    /// data, such as `"[DONE]"`, which is not decoded.
+    public func events<Value: Decodable & Sendable>(
+        _ type: Value.Type, _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "",
+        decoder: (any BodyDecoder)? = nil, maximumSize: Int = 16 << 20, until lastData: String
+    ) -> ServerSentEvent.Stream<Value> {
+        events(type, reconnection, lastEventID: lastEventID, decoder: decoder, maximumSize: maximumSize) {
+            $0.data == lastData
+        }
     }
 }
 

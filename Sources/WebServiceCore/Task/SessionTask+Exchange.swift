@@ -112,7 +112,7 @@ extension SessionTask {
     var result: Result<Response, any Error>? { call.withLock { $0.result } }
 
     /// Returns the response of a completed task.
-    package func response() throws -> Response {
+    package func receivedResponse() throws -> Response {
         guard let result else { throw URLError(.unknown) }  // unreachable: callers wait for completion
         return try result.get()
     }
@@ -235,13 +235,14 @@ extension SessionTask {
         return systemStart <= instant
     }
 
-    /// Returns the error with the request of the exchange, unless it already has one.
+    /// Returns the error with the request of the exchange, unless it already has one. That of a
+    /// `URLError` is in its description.
     ///
     /// The error of a session that was closed and cancelled its requests becomes
     /// `URLError.cancelled`.
     func locating(_ error: any Error) -> any Error {
-        guard var error = error as? WebServiceError else { return error }
-        guard !isCancellation(error) else { return URLError(.cancelled) }
+        guard var error = error as? WebServiceError else { return error.describing(log.request) }
+        guard !isCancellation(error) else { return URLError(.cancelled).describing(log.request) }
         guard error.request == nil, let request = log.request, request.url != nil else { return error }
         error.request = request
         return error

@@ -97,6 +97,13 @@ public final class SessionTask: Sendable {
         }
     }
 
+    #if DEBUG
+    deinit {
+        let (request, creation) = call.withLock { ($0.unsent?.request, $0.creation) }
+        if let request, let creation { UnsentTasks.report(request, creation) }
+    }
+    #endif
+
     /// The clock of the task.
     package var clock: TaskClock { service.clock }
 
@@ -140,7 +147,12 @@ public final class SessionTask: Sendable {
 
     /// The request with the changes of all setters.
     public var request: Request {
-        call.withLock { $0.unsent?.request ?? $0.log.request } ?? Request(url: "")
+        call.withLock { call in
+            #if DEBUG
+            call.creation = nil
+            #endif
+            return call.unsent?.request ?? call.log.request
+        } ?? Request(url: "")
     }
 
     /// A snapshot of a task at one instant. The values are consistent with each other.

@@ -186,7 +186,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     public var response: Response {
         get async throws {
             await task.finished()
-            return try task.response()
+            return try task.receivedResponse()
         }
     }
 
@@ -293,7 +293,9 @@ package struct StepInput: Sendable {
     /// Returns the error that the error mappers of the request and the service create for an
     /// unacceptable response.
     func mappedError(for response: Response) -> (any Error)? {
-        request.options.errorMapper?.error(for: response) ?? task.service.errorMapper?.error(for: response)
+        let decoder = task.service.decoder
+        return request.options.errorMapper?.error(for: response, decoder: decoder)
+            ?? task.service.errorMapper?.error(for: response, decoder: decoder)
     }
 }
 

@@ -7,8 +7,12 @@ import FoundationNetworking
 extension URLError {
     /// Creates a `URLError` without the failing URL, which may contain secrets; `nil` for an error
     /// of another domain. A ``URLError/PinnedKeyMismatch`` and the code of an underlying POSIX
-    /// error are preserved.
+    /// error are preserved. An error that describes its request is returned unchanged.
     init?(transport error: any Error) {
+        if let error = error as? URLError, error.describesRequest {
+            self = error
+            return
+        }
         if error is CancellationError {
             self.init(.cancelled)
             return

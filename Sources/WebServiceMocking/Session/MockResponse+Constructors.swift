@@ -30,6 +30,13 @@ extension MockResponse {
         json(value, status: status, encoder: nil)
     }
 
+    /// Returns a response with a JSON string, in quotation marks. A body that is JSON already is
+    /// ``text(_:status:)``.
+    @available(*, deprecated, message: "sends a quoted string; use .text(…) for JSON text, or .json(.string(…))")
+    public static func json(_ string: String, status: Int = 200) -> MockResponse {
+        json(.string(string), status: status)
+    }
+
     /// Returns a response with a JSON object whose members are variables.
     ///
     /// ```swift
@@ -192,4 +199,10 @@ extension MockResponse {
         "png": "image/png", "svg": "image/svg+xml", "txt": "text/plain", "xml": "application/xml",
         "zip": "application/zip",
     ]
+}
+
+extension MockResponse {
+    /// Unavailable: the methods that return a response have a parameter.
+    @available(*, unavailable, message: "pass the status, as in .json(…, status: 404)")
+    public func status(_ status: Int) -> MockResponse { self }
 }

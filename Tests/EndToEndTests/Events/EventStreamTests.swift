@@ -208,6 +208,10 @@ struct EventStreamTests {
         let values = try await Self.all(service.POST("/chat").events(Brew.self) { $0.data == "[DONE]" })
         #expect(values == [Brew(name: "ale")])
         await eventually("the server sees the end of both connections") { closed.value == 2 }
+        let byData = try await Self.all(service.POST("/chat").events(until: "[DONE]"))
+        #expect(byData.map(\.data) == ["{\"name\":\"ale\"}", "[DONE]"])
+        #expect(try await Self.all(service.POST("/chat").events(Brew.self, until: "[DONE]")) == [Brew(name: "ale")])
+        await eventually("the server sees the end of all connections") { closed.value == 4 }
     }
 
     @Test(

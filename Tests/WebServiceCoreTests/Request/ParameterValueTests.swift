@@ -60,6 +60,38 @@ import Testing
         }
     }
 
+    @Test("A value with a raw value converts to the raw value without declaring a conformance")
+    func rawValues() throws {
+        enum Sort: String { case ascending = "asc" }
+        enum Page: Int { case first = 1 }
+        struct Flags: OptionSet { let rawValue: UInt8 }
+        struct Filter: RawRepresentable { let rawValue: [String: Sort] }
+        enum Custom: String, ParameterConvertible {
+            case one
+            var parameterValue: ParameterValue { 1 }
+        }
+        let rows: [(Any?, ParameterValue)] = [
+            (Sort.ascending, "asc"), (Page.first, 1), (Flags(rawValue: 6), 6), (Custom.one, 1),
+            (Optional(Sort.ascending) as Any, "asc"), (Optional<Sort>.none as Any, nil),
+            ([Sort.ascending], ["asc"]), ([Sort.ascending, 2, nil] as [Any?], ["asc", 2, nil]),
+            (["by": [Page.first]], ["by": [1]]),
+            (Filter(rawValue: ["by": .ascending]), ["by": "asc"]),
+        ]
+        for (value, expected) in rows {
+            #expect(ParameterValue(any: value) == expected, "\(String(describing: value))")
+        }
+        let order = Parameters(["order": Sort.ascending])
+        let task = WebService.make().POST("/brewers/{order}", pathParameters: order)
+        task.setQueryParameters(["sort": Sort.ascending, "page": [Page.first]])
+        #expect(try task.request.encodedQuery() == "page=1&sort=asc")
+        task.setFormParameters(["sort": Sort.ascending])
+        let encoded = try task.request.urlRequest()
+        #expect(encoded.url?.path == "/v1/brewers/asc")
+        #expect(encoded.httpBody == Data("sort=asc".utf8))
+        task.setParameters(["sort": Sort.ascending], encoding: .json)
+        #expect(try task.request.urlRequest().httpBody == Data(#"{"sort":"asc"}"#.utf8))
+    }
+
     @Test("Foundation classes convert to the same parameter value as their Swift counterparts")
     func foundationClasses() throws {
         let id = try #require(NSUUID(uuidString: "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"))
@@ -96,10 +128,11 @@ import Testing
     func unsupported() {
         struct Secret { var text = "s3cret" }
         final class Box { let text = "s3cret" }
+        enum Letter: Character { case secret = "s" }
         let rows: [(Any, String)] = [
             (Secret(), "Secret"), (Box(), "Box"), (Data("s3cret".utf8), "Data"), (["s3cret"] as Set, "Set"),
             (("s3cret", 1), "String"),
-            ([1: "s3cret"], "Dictionary"),
+            ([1: "s3cret"], "Dictionary"), (Letter.secret, "Letter"),
         ]
         for (value, type) in rows {
             for parameters in [

@@ -53,6 +53,29 @@ struct ErrorMapperTests {
         #expect(other?.code == .unacceptableStatus)
     }
 
+    @Test("The decoder of the service decodes errors, unless the mapper has a decoder")
+    func decoder() async throws {
+        struct Blocked: Error, Decodable, Equatable { var blockedUntil: Date }
+        struct Call: HTTPServiceRequest {
+            typealias Output = String
+            func request(for service: WebService) -> Request { service.request(.GET, path: "/x") }
+        }
+        let decoder = JSONDecoder()
+        (decoder.keyDecodingStrategy, decoder.dateDecodingStrategy) = (.convertFromSnakeCase, .secondsSince1970)
+        let service = WebService.make(HandSession(text: #"{"blocked_until":1000}"#, status: 403))
+        service.errorMapper = .decoding(Blocked.self)
+        service.decoder = decoder
+        let blocked = Blocked(blockedUntil: Date(timeIntervalSince1970: 1000))
+        await #expect(throws: blocked) { try await service.GET("/x").empty().value }
+        await #expect(throws: blocked) { try await service.perform(Call()).value }
+        await #expect(throws: blocked) {
+            try await service.GET("/x").configure { $0.options.errorMapper = .decoding(Blocked.self) }.empty().value
+        }
+        service.errorMapper = .decoding(Blocked.self, decoder: JSONDecoder())
+        await #expect(throws: WebServiceError.self) { try await service.GET("/x").empty().value }
+        await #expect(throws: WebServiceError.self) { try await service.perform(Call()).value }
+    }
+
     @Test("The mapper of the request runs first, and the mapper of the service runs if it returns nil")
     func order() async throws {
         let service = WebService.make(HandSession(text: body, status: 423))

@@ -21,7 +21,7 @@ import WebServiceServer
             text(.json(["b": [1, "two", nil, true, 2.5], "a": ["c": [:]]]))
                 == #"{"a":{"c":{}},"b":[1,"two",null,true,2.5]}"#)
         #expect(text(.json([Brewer]())) == "[]")
-        #expect(text(.json("ale")) == #""ale""#)
+        #expect(text(.json(.string("ale"))) == #""ale""#)
         let encoder = JSONEncoder()
         encoder.dateEncodingStrategy = .secondsSince1970
         let dated = MockResponse.json(Brewer(name: "a", founded: Date(timeIntervalSince1970: 7)), encoder: encoder)
