@@ -371,7 +371,7 @@ struct Call: Sendable {
     mutating func cancel(at instant: UInt64) -> CompleteAction? {
         guard !isComplete else { return nil }
         isSuspended = false
-        let error = URLError(.cancelled).describing(unsent?.request ?? record.request)
+        let error = URLError(.cancelled).describing(unsent?.request ?? log.request)
         return complete(.failure(error), at: instant, isInterrupted: true, wasCancelled: true)
     }
 
