@@ -803,18 +803,28 @@ struct CookbookSnippets {
         /// The part of swift-log's `Logger` that the snippet uses. This package does not depend on it.
         struct Logger: Sendable {
             enum Level: String { case trace, debug, info, notice, warning, error, critical }
+            typealias Metadata = [String: String]
             let lines = Collected<String>()
-            func log(level: Level, _ message: String) { lines.add("\(level) \(message)") }
+            func log(level: Level, _ message: String, metadata: Metadata) {
+                lines.add("\(level) \(message) \(metadata["path"] ?? "") \(metadata["status"] ?? "")")
+            }
         }
         let logger = Logger()
         mock.on(.GET, "/", [.status(204), .status(404)])
         service.observers = [
-            .log { logger.log(level: Logger.Level(rawValue: $0.level.rawValue) ?? .info, "\($0.text)") }
+            .log { entry in
+                let level = Logger.Level(rawValue: entry.level.rawValue) ?? .info
+                var metadata: Logger.Metadata = ["duration": "\(entry.duration)"]
+                metadata["path"] = entry.exchange.pathTemplate.map { "\($0)" }
+                metadata["status"] = entry.status.map { "\($0)" }
+                logger.log(level: level, "\(entry.text)", metadata: metadata)
+            }
         ]
         try await service.GET("/").empty().value
         _ = await service.GET("/").empty().result
         await eventually("both results are logged") { logger.lines.values.count >= 2 }
         #expect(logger.lines.values.first?.hasPrefix("info #") == true)
+        #expect(logger.lines.values.first?.hasSuffix("/ 204") == true)
         #expect(logger.lines.values.contains { $0.hasPrefix("warning #") })
     }
 
