@@ -33,13 +33,13 @@ struct RecipesTests {
         #expect(!"\(entry)".contains("canary"))
     }
 
-    @Test("swift-log: a failed exchange is an entry with the error")
+    @Test("swift-log: a failed attempt and its exchange are entries with the error")
     func swiftLogFailure() async throws {
         let handler = InMemoryLogHandler()
         mock.service.observers = [.swiftLog(Logger(label: "client") { _ in handler })]
         mock.on(.GET, "/brewers", .error(URLError(.notConnectedToInternet)))
         await #expect(throws: URLError.self) { try await mock.service.GET("/brewers").data().value }
-        #expect(handler.entries.map(\.level) == [.error])
+        #expect(handler.entries.map(\.level) == [.warning, .error])
         #expect(handler.entries.first?.metadata["error"] == "URLError -1009")
     }
 
