@@ -98,8 +98,7 @@ extension CacheExchange {
         _ message: Request
     ) async -> (Result<Response, any Error>, requestTime: Date, responseTime: Date) {
         let requestTime = clock.date
-        let result: Result<Response, any Error>
-        do { result = .success(try await next(message)) } catch { result = .failure(error) }
+        let result = await next.result(of: message)
         return (result, requestTime, clock.date)
     }
 

@@ -207,8 +207,7 @@ struct CacheExchange: Sendable {
     /// Sends an unsafe request and removes the stored responses that it invalidates (RFC 9111,
     /// section 4.4).
     private func unsafe() async throws -> Response {
-        let result: Result<Response, any Error>
-        do { result = .success(try await next(request)) } catch { result = .failure(error) }
+        let result = await next.result(of: request)
         // Also those of redirects that were followed.
         let count = cache.invalidateGroups(in: next.receivedHeads, account, clock)
         if count > 0 { next.record(.cache, "invalidated groups: \(count)") }

@@ -62,11 +62,7 @@ extension ResponseCache {
         let key = CacheGroups.key(group, origin, account())
         // The dates of the stored responses are those of this clock.
         let clock = clock ?? state.withLock { $0.clock } ?? .system
-        let result = Once<Result<Void, any Error>>()
-        try await order.makeChange(key, clock) { [self] in
-            result.set(await storeInvalidation(key, clock))
-        }
-        try await result.value.get()
+        try await order.makeChange(key, clock) { [self] in try await storeInvalidation(key, clock).get() }
     }
 
     /// Invalidates the groups that the responses to unsafe requests name (RFC 9875, section 3).

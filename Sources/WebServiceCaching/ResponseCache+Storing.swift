@@ -118,17 +118,14 @@ extension ResponseCache {
     /// - Parameter key: The key to remove, or `nil` for all.
     func removal(of key: StorageKey?) async throws {
         overtake(key)
-        let result = Once<Result<Void, any Error>>()
         try await order.makeChange(key, clock ?? .system) { [self] in
             do {
                 if let key { try await storage.removeEntry(for: key) } else { try await storage.removeAll() }
-                result.set(.success(()))
             } catch {
                 report(.remove, key, error)
-                result.set(.failure(error))
+                throw error
             }
         }
-        try await result.value.get()
     }
 
     /// - Parameter other: The storage, unless it is that of the cache.

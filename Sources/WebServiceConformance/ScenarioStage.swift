@@ -13,7 +13,7 @@ final class ScenarioStage: Sendable {
     let server: MockServer?
     let script = ScenarioScript()
     let session: any Session
-    private let exchanges = Mutex<[ScenarioExchange]>([])
+    private let exchanges = Mutex<[ScenarioTask]>([])
     private static let stageCount = Mutex(0)
 
     init(_ scenario: String, _ session: any Session, _ mock: MockSession?, limit: Duration) throws {
@@ -74,13 +74,13 @@ final class ScenarioStage: Sendable {
     }
 
     /// Creates a task for a request that is encoded like a request of a service.
-    func begin(_ request: Request) throws -> ScenarioExchange {
+    func begin(_ request: Request) throws -> ScenarioTask {
         begin(encoded: try request.encode())
     }
 
     /// Creates a task.
-    func begin(encoded request: any URLRequestEncodable) -> ScenarioExchange {
-        let exchange = ScenarioExchange(request, over: session)
+    func begin(encoded request: any URLRequestEncodable) -> ScenarioTask {
+        let exchange = ScenarioTask(request, over: session)
         exchanges.withLock { $0.append(exchange) }
         return exchange
     }
@@ -92,7 +92,7 @@ final class ScenarioStage: Sendable {
         return try await outcome(of: exchange)
     }
 
-    func outcome(of exchange: ScenarioExchange) async throws -> ScenarioOutcome {
+    func outcome(of exchange: ScenarioTask) async throws -> ScenarioOutcome {
         guard let outcome = await exchange.outcome(limit: limit) else {
             throw failure("one completion", "no completion within \(limit)")
         }

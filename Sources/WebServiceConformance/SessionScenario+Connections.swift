@@ -89,14 +89,14 @@ extension SessionScenario {
         return ScenarioReply(response)
     }
 
-    private static func post(_ stage: ScenarioStage, _ path: String) throws -> ScenarioExchange {
+    private static func post(_ stage: ScenarioStage, _ path: String) throws -> ScenarioTask {
         var request = stage.request(path, .POST)
         request.body = Data("pay".utf8)
         request.options.timeout = .seconds(3)
         return try stage.begin(request)
     }
 
-    private static func completes(_ exchange: ScenarioExchange, in stage: ScenarioStage) async throws {
+    private static func completes(_ exchange: ScenarioTask, in stage: ScenarioStage) async throws {
         exchange.resume()
         let outcome = try await stage.outcome(of: exchange)
         try stage.expect(.either(.response(200, "ale"), .broken), outcome, "POST: ")

@@ -11,9 +11,9 @@ extension SessionTask {
     /// measures them (`CurlSession`); otherwise the version is empty, and the whole duration is
     /// reported as waiting.
     public func httpArchive(redaction: Redaction = .standard) -> Data {
-        let record = record
-        let entries = record.entries.compactMap { entry in
-            entry.attempt.map { HTTPArchive(redaction).entry($0, record.metrics.origin) }
+        let log = log
+        let entries = log.entries.compactMap { entry in
+            entry.attempt.map { HTTPArchive(redaction).entry($0, log.metrics.origin) }
         }
         return HTTPArchive.start + Data(entries.joined(separator: HTTPArchive.separator)) + HTTPArchive.end()
     }

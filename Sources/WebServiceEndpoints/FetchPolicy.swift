@@ -101,7 +101,7 @@ extension ServiceCore {
             return
         }
         outcome.set(.success(stored.value))
-        if let exchange = delivery.exchange { task.takeOver(exchange.record) }
+        if let exchange = delivery.exchange { task.takeOver(exchange.log) }
         task.complete(.success(Response(body: data, source: .storage, attempts: 0, age: stored.age)))
     }
 }

@@ -388,7 +388,7 @@ extension TypedResult {
                             .unexpectedOutput,
                             "the shared value is not of type \(Value.self); give the two requests different keys"))
             })
-        if let exchange = delivery.exchange { task.takeOver(exchange.record) }
+        if let exchange = delivery.exchange { task.takeOver(exchange.log) }
         return task.complete(
             delivery.response.map { response in
                 var response = response

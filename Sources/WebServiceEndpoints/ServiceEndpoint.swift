@@ -147,7 +147,7 @@ public struct EndpointContext: Sendable {
         task.setParent(id)
         task.forwardProgress { [starter = flight.starter] in starter.report($0) }
         let result = await task.outcome()
-        flight.record(FlightRecorder.Sent(request: request, result: result, record: task.record))
+        flight.record(FlightRecorder.Sent(request: request, result: result, log: task.log))
         return try result.get()
     }
 
@@ -169,12 +169,12 @@ final class FlightRecorder: Sendable {
     struct Sent: Sendable {
         let request: Request
         let result: Result<Response, any Error>
-        let record: ExchangeLog.Record
+        let log: ExchangeLog.Record
 
         /// The groups of the response; see `StorageEntry.groups`.
         var groups: (field: String, url: URL, date: Date)? {
             guard case .success(let response) = result, let field = response.header("Cache-Groups"),
-                let url = response.url, let date = record.metrics.origin?.date
+                let url = response.url, let date = log.metrics.origin?.date
             else { return nil }
             return (field, url, date)
         }

@@ -127,16 +127,16 @@ extension WebService {
         _ key: StorageKey?, from storages: [any ResponseStorage], _ typed: TypedConfiguration,
         _ body: @escaping @Sendable (any ResponseStorage) async throws -> Void
     ) async throws {
-        let failure = Mutex<(any Error)?>(nil)  // the error of the first storage that fails
         try await typed.order.makeChange(key, core.clock) {
+            var failure: (any Error)?  // that of the first storage that fails
             for storage in storages.reversed() {
                 do { try await body(storage) } catch {
                     typed.report(error, of: .remove, key: key, in: storage)
-                    failure.withLock { $0 = error }
+                    failure = error
                 }
             }
+            if let failure { throw failure }
         }
-        if let error = failure.withLock(\.self) { throw error }
     }
 }
 

@@ -230,9 +230,8 @@ extension Outbox {
 
     /// Returns between half and all of the pause after a number of failures.
     private func pause(_ failures: Int, _ random: Double) -> Duration {
-        let doubled = options.firstPause.inSeconds * pow(2, Double(min(failures - 1, 40)))
-        let seconds = max(0, min(doubled, options.maximumPause.inSeconds)) * (0.5 + 0.5 * min(max(random, 0), 1))
-        return .clamping(seconds: seconds)
+        let doubled = options.firstPause.doubled(failures - 1, upTo: options.maximumPause).inSeconds
+        return .clamping(seconds: max(0, doubled) * (0.5 + 0.5 * min(max(random, 0), 1)))
     }
 }
 

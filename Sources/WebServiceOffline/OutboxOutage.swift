@@ -133,6 +133,6 @@ extension Outbox.Failure.Kind {
 extension WebService {
     /// Returns whether the device has a network for a host; `nil` if no interceptor determines it.
     func isConnected(to host: String) -> Bool? {
-        interceptors.lazy.compactMap { $0 as? any ConnectivitySource }.first?.isConnected(to: host)
+        interceptors.lazy.compactMap { $0 as? any ConnectivityCheck }.first?.isConnected(to: host)
     }
 }

@@ -49,10 +49,11 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         var saved: State
         var flight: Flight?
         var lastID: UInt64 = 0
+        /// The calls of ``moveNext()``.
+        var turns = Turns()
     }
 
     private let shared: Mutex<Progress>
-    private let turns = Turns()
     private let itemsPerPage: Int?
     private let tracks: Bool
     private let maximumEmptyPages: Int
@@ -102,8 +103,8 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     ///   `WebServiceError.Code.linkRefused`; `URLError.cancelled` if the Swift task is cancelled
     ///   or the paginator is reset in the meantime.
     public func moveNext() async throws -> Page<Item, Position>? {
-        let turn = turns.enter()
-        defer { turns.leave(turn) }
+        let turn = shared.withLock { $0.turns.enter() }
+        defer { leave(turn) }
         return try await move(turn)
     }
 
@@ -118,9 +119,9 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     public func moveNext(
         completion: @escaping @MainActor @Sendable (_ result: Result<Page<Item, Position>?, any Error>) -> Void
     ) -> Task<Void, Never> {
-        let turn = turns.enter()
+        let turn = shared.withLock { $0.turns.enter() }
         return Task(executorPreference: WorkCount.current) { [self] in
-            defer { turns.leave(turn) }
+            defer { leave(turn) }
             let result: Result<Page<Item, Position>?, any Error>
             do { result = .success(try await move(turn)) } catch { result = .failure(error) }
             await completion(result)
@@ -153,7 +154,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     // MARK: Pages in flight
 
     private func move(_ turn: Turns.Turn) async throws -> Page<Item, Position>? {
-        try await turns.wait(turn)
+        try await turn.value(orIfCancelled: .failure(URLError(.cancelled))).get()
         if Task.isCancelled { throw URLError(.cancelled) }
         guard let flight = try flight(isAwaited: true) else { return nil }
         let result = await withTaskCancellationHandler {
@@ -168,6 +169,10 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
             try shared.saved.advance(over: page, tracks: tracks, maximumEmptyPages: maximumEmptyPages)
             return page
         }
+    }
+
+    private func leave(_ turn: Turns.Turn) {
+        shared.withLock { $0.turns.leave(turn) }?.set(.success(()))
     }
 
     /// Returns the request for the next page, started if necessary, or `nil` at the end.

@@ -87,16 +87,7 @@ public final class CircuitBreaker: Interceptor {
             next.record(.circuit, "not sent after \(failure?.text ?? "failures"); \(trial)")
             throw WebServiceError(failure, timeUntilTrial: delay)
         }
-        let result: Result<Response, any Error>
-        do {
-            result = .success(
-                try await withTaskCancellationHandler {
-                    try await next(request)
-                } onCancel: {
-                    // A following interceptor may ignore the cancellation.
-                    _ = end(key, version, .neither, by: clock)
-                })
-        } catch { result = .failure(error) }
+        let result = await next.result(of: request) { _ = end(key, version, .neither, by: clock) }
         let outcome = Circuit.Outcome(result, isFailure)
         let change = end(
             key, version, outcome, by: clock, failure: outcome == .failure ? ServerFailure(result) : nil)

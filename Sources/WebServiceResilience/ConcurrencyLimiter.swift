@@ -82,16 +82,9 @@ public final class ConcurrencyLimiter: Interceptor {
             next.record(.wait, "for the concurrency limit", from: arrival)
         }
         let permit = Permit(key: key, start: clock.now, deadline: waiting.deadline)
-        let result: Result<Response, any Error>
-        do {
-            result = .success(
-                try await withTaskCancellationHandler {
-                    try await next(request)
-                } onCancel: {
-                    // A following interceptor may ignore the cancellation.
-                    _ = end(permit, clock.now < permit.deadline ? .neither : .late, clock)
-                })
-        } catch { result = .failure(error) }
+        let result = await next.result(of: request) {
+            _ = end(permit, clock.now < permit.deadline ? .neither : .late, clock)
+        }
         if let (before, after) = end(permit, outcome(of: result), clock), before != after {
             next.record(.concurrencyLimit, "\(before < after ? "raised" : "lowered") from \(before) to \(after)")
         }

@@ -60,8 +60,7 @@ public struct ConnectivityWait: Interceptor {
     ///
     /// - Throws: An error of `next`, or `CancellationError` during a wait.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        var result: Result<Response, any Error>
-        do { result = .success(try await next(request)) } catch { result = .failure(error) }
+        var result = await next.result(of: request)
         while case .failure(let error as URLError) = result, Self.errorCodes.contains(error.code),
             try await waits(toRepeat: request, next)
         {
@@ -107,7 +106,7 @@ public struct ConnectivityWait: Interceptor {
     }
 }
 
-extension ConnectivityWait: ConnectivitySource {
+extension ConnectivityWait: ConnectivityCheck {
     package func isConnected(to host: String) -> Bool {
         isConnected(host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host)
     }

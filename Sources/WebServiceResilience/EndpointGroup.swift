@@ -84,16 +84,7 @@ public final class EndpointGroup: Interceptor {
         if index > 0, let first = origins.first { next.record(.endpoint, "\(origins[index]) instead of \(first)") }
         var request = request
         request.url = url.replacingOrigin(by: origins[index])
-        let result: Result<Response, any Error>
-        do {
-            result = .success(
-                try await withTaskCancellationHandler {
-                    try await next(request)
-                } onCancel: {
-                    // A following interceptor may ignore the cancellation of a trial.
-                    _ = version.map { end(index, $0, .neither, by: clock) }
-                })
-        } catch { result = .failure(error) }
+        let result = await next.result(of: request) { _ = version.map { end(index, $0, .neither, by: clock) } }
         if let version {
             switch end(index, version, Circuit.Outcome(result, isFailure), by: clock) {
             case .opened: next.record(.endpoint, "\(origins[index]) is skipped for \(skipDuration)")

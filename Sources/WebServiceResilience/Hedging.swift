@@ -92,7 +92,7 @@ public final class Hedging: Interceptor {
         if request.mayBeHedged, let delay = currentDelay(key, at: start) {
             result = await race(request, after: delay, next)
         } else {
-            result = await Result { try await next(request) }
+            result = await next.result(of: request)
         }
         if case .success = result {
             let now = clock.now
@@ -109,7 +109,7 @@ public final class Hedging: Interceptor {
         budget.recordRequest()
         let (race, clock, other) = (Race(), next.clock, ConcurrentRequest(next))
         let first = Task(executorPreference: clock.executor) { [isFailure] in
-            let result = await Result { try await next(request) }
+            let result = await next.result(of: request)
             race.end(.first, result, isFailure: isFailure(result))
         }
         // Not a callback of the clock, because the request needs the task-local values.
@@ -121,7 +121,7 @@ public final class Hedging: Interceptor {
                 return race.end(.second, .failure(CancellationError()), isFailure: true)
             }
             next.record(.hedging, "second request, because the first one took longer than \(delay)")
-            let result = await Result { try await other.response(to: request) }
+            let result = await other.result(of: request)
             race.end(.second, result, isFailure: isFailure(result))
         }
         let (winner, result) = await withTaskCancellationHandler {
@@ -165,12 +165,6 @@ extension Request {
     fileprivate var mayBeHedged: Bool {
         method.isIdempotent && content.isReplayable && template?.httpBodyStream == nil && !options[UpgradeTag.self]
             && !uploadsPart
-    }
-}
-
-extension Result where Failure == any Error {
-    fileprivate init(_ body: () async throws -> Success) async {
-        do { self = .success(try await body()) } catch { self = .failure(error) }
     }
 }
 

@@ -149,9 +149,10 @@ public final class RateLimiter: Interceptor {
     ///
     /// - Returns: What the request waited for.
     private func awaitToken(_ key: String, _ request: Request, _ next: Next) async throws -> Reason {
-        let (queued, clock) = (QueuedRequest(), next.clock)
+        let clock = next.clock
         let timeLeft = next.timeToDeadline(of: request)
-        switch update(key, clock.now, { $0.enter(queued, maximumWaiting, timeLeft: timeLeft, clock.now) }) {
+        let turn: Turns.Turn
+        switch update(key, clock.now, { $0.enter(maximumWaiting, timeLeft: timeLeft, clock.now) }) {
         case .sent: return .none
         case .full:
             throw WebServiceError(
@@ -159,10 +160,16 @@ public final class RateLimiter: Interceptor {
                 "\(maximumWaiting) requests are already waiting for the rate limit; send fewer or increase "
                     + "maximumWaiting", underlying: RateLimitRefusal())
         case .late(let delay): throw Self.late(by: delay, timeLeft)
-        case .first: break
-        case .waits: try await awaitTurn(queued, key, clock)
+        case .waits(let entered): turn = entered
         }
-        defer { leave(queued, key, clock) }
+        defer { leave(turn, key, clock) }
+        try await withTaskCancellationHandler {
+            try await turn.value.get()
+        } onCancel: {
+            turn.set(.failure(CancellationError()))
+            leave(turn, key, clock)
+        }
+        try Task.checkCancellation()  // a cancelled request no longer has its turn
         var reason = Reason.limiter
         while let wait = update(key, clock.now, { $0.takeToken(at: clock.now) }) {
             if wait.isForServer { reason = .server }
@@ -173,11 +180,7 @@ public final class RateLimiter: Interceptor {
                 continue
             }
             try Task.checkCancellation()
-            await withTaskCancellationHandler {
-                await clock.value(of: change, orAfter: wait.delay, ())
-            } onCancel: {
-                change.set(())
-            }
+            await clock.value(of: change, orAfter: wait.delay, (), orIfCancelled: ())
             try Task.checkCancellation()
         }
         return reason
@@ -190,24 +193,8 @@ public final class RateLimiter: Interceptor {
                 + "fewer requests or set a longer deadline", underlying: RateLimitRefusal())
     }
 
-    /// Waits until the request is the first of its key. Its Swift task then waits for the next
-    /// token.
-    private func awaitTurn(_ request: QueuedRequest, _ key: String, _ clock: TaskClock) async throws {
-        try await withTaskCancellationHandler {
-            try await request.turn.value.get()
-        } onCancel: {
-            guard update(key, clock.now, { $0.remove(request, unlessFirst: true) }) else { return }
-            request.turn.set(.failure(CancellationError()))
-        }
-    }
-
-    private func leave(_ request: QueuedRequest, _ key: String, _ clock: TaskClock) {
-        let following = update(key, clock.now) { lane in
-            _ = lane.remove(request, unlessFirst: false)
-            return lane.waiting.first
-        }
-        guard let following else { return }
-        following.turn.set(.success(()))
+    private func leave(_ turn: Turns.Turn, _ key: String, _ clock: TaskClock) {
+        update(key, clock.now) { $0.waiting.leave(turn) }?.set(.success(()))
     }
 
     private var server: ServerLimits? { followsServer ? ServerLimits(maximumPause: maximumPause) : nil }
@@ -220,11 +207,6 @@ public final class RateLimiter: Interceptor {
 /// The cause of a request that was not sent.
 private struct RateLimitRefusal: Refusal {}
 
-/// A waiting request.
-private final class QueuedRequest: Sendable {
-    let turn = Once<Result<Void, any Error>>()
-}
-
 /// What a request waited for.
 private enum Reason { case none, limiter, server }
 
@@ -232,10 +214,8 @@ private enum Reason { case none, limiter, server }
 private struct Lane: Sendable {
     enum Entrance {
         case sent
-        /// The request waits for the next token.
-        case first
-        /// The request waits for its turn.
-        case waits
+        /// The request waits for its turn, and then for the next token.
+        case waits(Turns.Turn)
         /// The maximum number of requests is waiting.
         case full
         /// The request would wait until its deadline.
@@ -261,7 +241,7 @@ private struct Lane: Sendable {
     var heldUntil: UInt64 = 0
     /// The limits of the server; `nil` if they do not apply.
     var server: ServerLimits?
-    private(set) var waiting: [QueuedRequest] = []
+    var waiting = Turns()
 
     init(_ interval: UInt64, _ burst: Int, _ server: ServerLimits?) {
         self.server = server
@@ -271,17 +251,14 @@ private struct Lane: Sendable {
     }
 
     func isIdle(at now: UInt64) -> Bool {
-        waiting.isEmpty && fullAt <= now && heldUntil <= now && server?.isIdle(at: now) ?? true
+        waiting.count == 0 && fullAt <= now && heldUntil <= now && server?.isIdle(at: now) ?? true
     }
 
-    mutating func enter(
-        _ request: QueuedRequest, _ maximum: Int, timeLeft: Duration, _ now: UInt64
-    ) -> Entrance {
-        if waiting.isEmpty, takeToken(at: now) == nil { return .sent }
+    mutating func enter(_ maximum: Int, timeLeft: Duration, _ now: UInt64) -> Entrance {
+        if waiting.count == 0, takeToken(at: now) == nil { return .sent }
         guard waiting.count < maximum else { return .full }
         if let delay = limiterDelay(at: now, after: waiting.count), delay >= timeLeft { return .late(delay) }
-        waiting.append(request)
-        return waiting.count == 1 ? .first : .waits
+        return .waits(waiting.enter())
     }
 
     /// Takes a token.
@@ -310,13 +287,6 @@ private struct Lane: Sendable {
         let full = overflows || isTooLate ? UInt64.max : sum
         let instant = max(full > tolerance ? full - tolerance : 0, heldUntil)
         return instant > now ? .nanoseconds(Int64(clamping: instant - now)) : nil
-    }
-
-    /// - Returns: Whether the request was removed.
-    mutating func remove(_ request: QueuedRequest, unlessFirst: Bool) -> Bool {
-        guard let index = waiting.firstIndex(where: { $0 === request }), index > 0 || !unlessFirst else { return false }
-        waiting.remove(at: index)
-        return true
     }
 }
 

@@ -127,7 +127,7 @@ struct ServerConnection: Sendable {
             rest = rest.dropFirst(size)
             if let pause = message.drip?.pause, !rest.isEmpty { socket.pause(for: pause) }
         }
-        if let (isChunked, body) = message.source {
+        if let (isChunked, body) = message.producer {
             let writer = MockResponse.BodyWriter(SocketOutput(socket: socket, isChunked: isChunked))
             do {
                 switch body {

@@ -39,8 +39,8 @@ extension WebService {
         onOpen: @escaping @Sendable (_ socket: WebSocket) async throws -> Void = { _ in },
         configuring configure: @escaping @Sendable (inout Request) -> Void = { _ in }
     ) -> WebSocket.Messages<WebSocketMessage> {
-        let wait = ReconnectionWait(of: request(.GET, path: Self.httpURL(path)), in: self)
-        let source = ReconnectingMessages(reconnection, clock: taskClock, wait: wait) { [self] in
+        let reconnections = Reconnections(of: request(.GET, path: Self.httpURL(path)), in: self, reconnection)
+        let source = ReconnectingMessages(reconnections) { [self] in
             let socket = try await webSocket(path, subprotocols: subprotocols, options: options, configuring: configure)
             try await socket.prepare(on: taskClock, onOpen)
             return socket
@@ -75,26 +75,16 @@ extension WebSocket {
 private final class ReconnectingMessages: Sendable {
     private struct State {
         var socket: WebSocket?
-        /// The number of consecutive connections that ended without a message.
-        var failures = 0
-        var hasMessage = false
         var isBusy = false
         var end: Result<Void, any Error>?
     }
 
-    private let reconnection: ServerSentEvent.Reconnection
-    private let clock: TaskClock
-    private let wait: ReconnectionWait
+    private let reconnections: Reconnections
     private let open: @Sendable () async throws -> WebSocket
     private let state = Mutex(State())
 
-    init(
-        _ reconnection: ServerSentEvent.Reconnection, clock: TaskClock, wait: ReconnectionWait,
-        open: @escaping @Sendable () async throws -> WebSocket
-    ) {
-        self.reconnection = reconnection
-        self.clock = clock
-        self.wait = wait
+    init(_ reconnections: Reconnections, open: @escaping @Sendable () async throws -> WebSocket) {
+        self.reconnections = reconnections
         self.open = open
     }
 
@@ -122,12 +112,12 @@ private final class ReconnectingMessages: Sendable {
     }
 
     private func nextMessage() async throws -> WebSocketMessage? {
-        try wait.begin()
+        try reconnections.begin()
         while true {
             var failure: (any Error)?
             do {
                 if let message = try await socket().channel.next() {
-                    state.withLock { $0.hasMessage = true }
+                    reconnections.didDeliver()
                     return message
                 }
             } catch {
@@ -137,7 +127,7 @@ private final class ReconnectingMessages: Sendable {
                 if let failure { throw failure }
                 return nil
             }
-            try await wait.sleep(for: delay)
+            try await reconnections.sleep(for: delay)
         }
     }
 
@@ -152,16 +142,11 @@ private final class ReconnectingMessages: Sendable {
     ///
     /// - Returns: `nil` if no connection follows.
     private func delay(after failure: (any Error)?) -> Duration? {
-        let (failures, closed) = state.withLock { state in
-            state.failures = state.hasMessage ? 0 : state.failures + 1
-            state.hasMessage = false
-            return (state.failures, state.socket.take())
-        }
+        let closed = state.withLock { $0.socket.take() }
         withExtendedLifetime(closed) {}
         // The predicate is not called for a cancellation.
         guard (failure as? URLError)?.code != .cancelled, !(failure is CancellationError) else { return nil }
-        return reconnection.delay(
-            after: failure, isTransient: Self.isTransient(failure), failures: failures, clock: clock)
+        return reconnections.delay(after: failure, isTransient: Self.isTransient(failure))
     }
 
     private static func isTransient(_ error: (any Error)?) -> Bool {

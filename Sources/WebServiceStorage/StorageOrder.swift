@@ -102,14 +102,19 @@ package final class StorageOrder: Sendable {
 
     /// Makes a change and waits for it, even in a cancelled task.
     ///
-    /// - Throws: `WebServiceError.Code.storage` if the change is not complete within 10 seconds,
-    ///   and immediately if too many changes are pending.
-    package func makeChange(_ key: StorageKey?, _ clock: TaskClock, _ work: @escaping @Sendable () async -> Void)
-        async throws
-    {
-        let change = try change(key, orElse: work, work)
+    /// - Throws: The error of the change, or `WebServiceError.Code.storage` if the change is not
+    ///   complete within 10 seconds, and immediately if too many changes are pending.
+    package func makeChange(
+        _ key: StorageKey?, _ clock: TaskClock, _ work: @escaping @Sendable () async throws -> Void
+    ) async throws {
+        let result = Once<Result<Void, any Error>>()
+        let body: @Sendable () async -> Void = {
+            do { result.set(.success(try await work())) } catch { result.set(.failure(error)) }
+        }
+        let change = try change(key, orElse: body, body)
         try await Task(executorPreference: clock.executor) {
             try await clock.storageValue { await change.value }
         }.value
+        try await result.value.get()
     }
 }

@@ -4,14 +4,14 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The state of a ``SessionTask`` as a value: its life cycle, its handlers, and the record of its
+/// The state of a ``SessionTask`` as a value: its life cycle, its handlers, and the log of its
 /// exchange. Events in, actions out: no I/O and no calls to code of the program.
 ///
 /// ```
 /// created ──resume──▶ running ──complete──▶ complete
 ///    └──────────────────── cancel ─────────────▲
 /// ```
-/// The record, the permission to send and the settings of the body are changed by
+/// The log, the permission to send and the settings of the body are changed by
 /// `SessionTask+Recording.swift` and `SessionTask+Exchange.swift`.
 ///
 /// A value that exists only in one phase belongs to the case of ``Phase``, and one that is released
@@ -30,7 +30,7 @@ struct Call: Sendable {
         var work: (any Cancellable)?
         /// The alarm that rings at the deadline.
         var alarm: Alarm?
-        /// The sources of values that are delivered before the result.
+        /// The values that are delivered before the result.
         var preludes: [any Prelude] = []
     }
 
@@ -40,9 +40,9 @@ struct Call: Sendable {
     private var isConfigured = false
     /// A Boolean value that indicates whether only a queue can resume the task.
     private var isQueued = false
-    /// Provides the result in place of an exchange; `nil` if the task sends its request itself.
-    private var source: Source?
-    /// A Boolean value that indicates whether the source is a download.
+    /// Produces the result in place of an exchange; `nil` if the task sends its request itself.
+    private var producer: Producer?
+    /// A Boolean value that indicates whether the producer is a download.
     private(set) var isDownload = false
     /// The scope in which the task was resumed, and to which its handlers belong.
     var scope: DeadlineScope?
@@ -59,7 +59,7 @@ struct Call: Sendable {
 
     // MARK: The exchange
 
-    var record = ExchangeLog.Record()
+    var log = ExchangeLog.Record()
     /// The events for the observers; `nil` without observers.
     var events: EventQueue?
     var permission = Permission.granted
@@ -94,19 +94,19 @@ struct Call: Sendable {
         var hasReportedFailure = false
     }
 
-    /// A closure that provides the result of a task in place of an exchange, such as that of a
+    /// A closure that produces the result of a task in place of an exchange, such as that of a
     /// download, a typed request or a ``PassiveTask``.
     ///
     /// Called once, at the first `resume()`, on the resuming thread. It must complete the task.
-    typealias Source = @Sendable (SessionTask, Start) -> Void
+    typealias Producer = @Sendable (SessionTask, Start) -> Void
 
-    init(request: consuming Request, source: Source? = nil) {
+    init(request: consuming Request, producer: Producer? = nil) {
         phase = .created(request, revision: 0)
-        self.source = source
+        self.producer = producer
     }
 
     /// A Boolean value that indicates whether something other than an exchange provides the result.
-    var hasSource: Bool { source != nil }
+    var hasProducer: Bool { producer != nil }
 
     /// The delegate, held weakly.
     var delegate: (any ServicePassthroughDelegate)? { delegateReference?.delegate }
@@ -167,13 +167,13 @@ struct Call: Sendable {
 
     // MARK: Resume and suspend
 
-    /// Sets the source of the result. Has no effect after the task was resumed.
+    /// Sets the producer of the result. Has no effect after the task was resumed.
     ///
-    /// - Returns: The replaced source, to be released outside the lock.
-    mutating func setSource(isDownload: Bool = false, _ source: @escaping Source) -> Source? {
+    /// - Returns: The replaced producer, to be released outside the lock.
+    mutating func setProducer(isDownload: Bool = false, _ producer: @escaping Producer) -> Producer? {
         guard case .created = phase else { return nil }
-        defer { (self.source, self.isDownload) = (source, isDownload) }
-        return self.source
+        defer { (self.producer, self.isDownload) = (producer, isDownload) }
+        return self.producer
     }
 
     /// The work that a task starts when it is first resumed.
@@ -181,10 +181,10 @@ struct Call: Sendable {
         var request: Request
         /// A Boolean value that indicates whether a setter has changed the request.
         let isConfigured: Bool
-        fileprivate(set) var source: Source?
+        fileprivate(set) var producer: Producer?
 
         /// A Boolean value that indicates whether the task has its own request.
-        var hasRequest: Bool { source == nil || request.url != nil }
+        var hasRequest: Bool { producer == nil || request.url != nil }
     }
 
     enum ResumeAction: Sendable {
@@ -200,7 +200,7 @@ struct Call: Sendable {
         isSuspended = false
         if case .created(let request, _) = phase {
             guard !isQueued else { return .none }
-            if isAwaited, source != nil { awaiter = .coming }
+            if isAwaited, producer != nil { awaiter = .coming }
             return .start(start(request, at: instant))
         }
         return chain.claim() ? .runHandlers : .none
@@ -208,7 +208,7 @@ struct Call: Sendable {
 
     private mutating func start(_ request: Request, at instant: TaskClock.Instant) -> Start {
         phase = .running
-        let start = Start(request: request, isConfigured: isConfigured, source: source)
+        let start = Start(request: request, isConfigured: isConfigured, producer: producer)
         begin(start.hasRequest ? request : nil, at: instant)
         return start
     }
@@ -217,10 +217,10 @@ struct Call: Sendable {
     ///
     /// - Parameter request: The request of the task, unless something else provides the result.
     mutating func begin(_ request: Request?, at instant: TaskClock.Instant) {
-        if let request { record.request = request }
-        guard record.metrics.origin == nil else { return }
+        if let request { log.request = request }
+        guard log.metrics.origin == nil else { return }
         systemStart = systemStart ?? instant.system
-        record.metrics.begin(at: instant.nanoseconds, instant.date)
+        log.metrics.begin(at: instant.nanoseconds, instant.date)
     }
 
     mutating func suspend() {
@@ -303,7 +303,7 @@ struct Call: Sendable {
         var runsHandlers = false
         /// A Boolean value that indicates whether the service counts them.
         var countsHandlers = false
-        /// The sources of values before the result, which accept no further value.
+        /// The values before the result, which accept no further value.
         var preludes: [any Prelude] = []
         var alarm: Alarm?
         /// The work that was in progress, to be released outside the lock.
@@ -333,7 +333,7 @@ struct Call: Sendable {
         defer { (receivers, permission) = (ShortList(), .refused) }
         var held: [Once<Bool>] = []
         if case .held(let requests) = permission { held = requests }
-        if case .created(let request, _) = phase, request.url != nil { record.request = request }
+        if case .created(let request, _) = phase, request.url != nil { log.request = request }
         phase = .complete(result, wasCancelled: wasCancelled)
         var failure: (any Error)?
         var awaited = inFlight.preludes
@@ -342,7 +342,7 @@ struct Call: Sendable {
         // The progress ends with the body.
         case .success(let response): if response.isStreamed { awaited.removeAll { $0 is ProgressRelay } }
         }
-        chain.open(failure: failure, after: awaited, isObserved: delegate != nil && source == nil)
+        chain.open(failure: failure, after: awaited, isObserved: delegate != nil && producer == nil)
         defer { inFlight = InFlight() }
         let awaiterRuns = awaiter != nil && chain.holdsOnlyOwnSteps
         var continuation: CheckedContinuation<Void, Never>?
@@ -361,13 +361,13 @@ struct Call: Sendable {
     /// - Returns: Whether the caller must deliver the events.
     private mutating func endRecord(_ result: Result<Response, any Error>, at instant: UInt64) -> Bool {
         var endsAttempt = false
-        if source == nil, record.sent != nil {
-            record.metrics.mark(.responseEnd, at: instant)
+        if producer == nil, log.sent != nil {
+            log.metrics.mark(.responseEnd, at: instant)
             endsAttempt = endOpenAttempt(result, at: instant)
         }
-        record.outcome = ExchangeLog.Outcome(result)
+        log.outcome = ExchangeLog.Outcome(result)
         guard let events else { return false }
-        return events.end(ExchangeSummary(result, record), at: instant) || endsAttempt
+        return events.end(ExchangeSummary(result, log), at: instant) || endsAttempt
     }
 
     mutating func cancel(at instant: UInt64) -> CompleteAction? {
@@ -380,7 +380,7 @@ struct Call: Sendable {
     ///
     /// - Returns: Whether the caller must deliver the events.
     mutating func endOpenAttempt(_ result: @autoclosure () -> Result<Response, any Error>, at instant: UInt64) -> Bool {
-        record.attemptIsOpen && endAttempt(result(), nil, at: instant)
+        log.attemptIsOpen && endAttempt(result(), nil, at: instant)
     }
 
     /// Ends the attempt in flight.
@@ -389,8 +389,8 @@ struct Call: Sendable {
     mutating func endAttempt(
         _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, at instant: UInt64
     ) -> Bool {
-        record.end(result, metrics, at: instant)
-        return events?.endAttempt(record.number, result, record.metrics.transport, at: instant) == true
+        log.end(result, metrics, at: instant)
+        return events?.endAttempt(log.number, result, log.metrics.transport, at: instant) == true
     }
 
     // MARK: Steps of typed tasks

@@ -17,13 +17,11 @@ package struct ConcurrentRequest: Sendable {
         self.next = Next(exchange: exchange, interceptors: next.interceptors, position: next.position)
     }
 
-    /// Sends the request. Called once. When the request ends, its events are added to the parent's
+    /// Sends the request and returns its result: `URLError.cancelled` as soon as the Swift task is
+    /// cancelled. Called once. When the request ends, its events are added to the parent's
     /// timeline.
-    ///
-    /// - Throws: `URLError.cancelled` as soon as the Swift task is cancelled, or an error of
-    ///   `next`.
-    package func response(to request: Request) async throws -> Response {
-        try await parent.permission()
+    package func result(of request: Request) async -> Result<Response, any Error> {
+        do { try await parent.permission() } catch { return .failure(error) }
         let task = next.task
         task.inherit(from: parent)
         task.begin(request)
@@ -33,8 +31,7 @@ package struct ConcurrentRequest: Sendable {
         } onCancel: {
             _ = complete(.failure(URLError(.cancelled)))
         }
-        guard complete(result) else { throw URLError(.cancelled) }
-        return try result.get()
+        return complete(result) ? result : .failure(URLError(.cancelled))
     }
 
     /// Ends the exchange and adds its events to the timeline of the parent.
@@ -42,13 +39,13 @@ package struct ConcurrentRequest: Sendable {
     /// - Returns: `false` without an effect if the exchange has already ended.
     private func complete(_ result: Result<Response, any Error>) -> Bool {
         guard next.task.complete(result) else { return false }
-        parent.add(next.task.record, without: .body)
+        parent.add(next.task.log, without: .body)
         return true
     }
 
     /// Makes the response of this request that of the parent, in place of the response to the
     /// parent's own request, which the caller has cancelled. Called at most once, after
-    /// ``response(to:)`` has returned.
+    /// ``result(of:)`` has returned.
     package func replaceParent() {
         parent.adopt(next.task)
     }
@@ -72,7 +69,7 @@ extension SessionTask {
         let body = tail.flatMap { tail in other.tail?.move(to: tail) }
         let (events, replaced, receivers) = call.withLock { call in
             let replaced = [tail?.receiver].compactMap(\.self) + call.receivers.all
-            tail?.begin(body?.receiver, call.record.request, call.events)
+            tail?.begin(body?.receiver, call.log.request, call.events)
             let delivers = call.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
             return (delivers ? call.events : nil, replaced, call.progress)
         }

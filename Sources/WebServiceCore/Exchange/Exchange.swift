@@ -28,7 +28,7 @@ struct Exchange: Sendable {
         let interceptors = order.interceptors
         let next = Next(exchange: self, interceptors: interceptors, position: 0)
         var response = try await next(try await encoded.source.providingBody())
-        if !interceptors.isEmpty { response.attempts = task.record.attempts }
+        if !interceptors.isEmpty { response.attempts = task.log.attempts }
         return try whole(response)
     }
 
@@ -43,7 +43,7 @@ struct Exchange: Sendable {
         throw WebServiceError(
             .unacceptableStatus,
             "the status is \(response.status), and the body is incomplete: \(ExchangeLog.reason(failure))",
-            request: task.record.request, response: received, underlying: failure)
+            request: task.log.request, response: received, underlying: failure)
     }
 
     /// Sends a request and follows its redirects. A retry calls this method again.

@@ -65,6 +65,25 @@ public struct Next: Sendable {
         return try await interceptors[position].intercept(request, next: next)
     }
 
+    /// Passes a request to the next stage and returns its result.
+    package func result(of request: Request) async -> Result<Response, any Error> {
+        do { return .success(try await self(request)) } catch { return .failure(error) }
+    }
+
+    /// Passes a request to the next stage and returns its result.
+    ///
+    /// - Parameter onCancel: Called as soon as the Swift task is cancelled, because a following
+    ///   interceptor may ignore the cancellation.
+    package func result(
+        of request: Request, onCancel: @Sendable () -> Void
+    ) async -> Result<Response, any Error> {
+        await withTaskCancellationHandler {
+            await result(of: request)
+        } onCancel: {
+            onCancel()
+        }
+    }
+
     /// Adds an event to the exchange's ``Timeline``.
     public func record(_ kind: Timeline.Kind, _ detail: String = "") {
         task.record(kind, detail)
@@ -122,7 +141,7 @@ public struct Next: Sendable {
     /// Returns whether no request of the exchange has reached a server, including redirects and
     /// earlier attempts: each one failed with one of the errors.
     package func hasSentNothing(ifFailedWith codes: Set<URLError.Code>) -> Bool {
-        task.root.record.allAttemptsFailed(with: codes)
+        task.root.log.allAttemptsFailed(with: codes)
     }
 
     /// The origin of the base URL of the service; `nil` without a base URL.
@@ -145,7 +164,7 @@ protocol ContinuationPolicy: Interceptor {
 }
 
 /// An interceptor that also determines whether the device has a network.
-package protocol ConnectivitySource: Interceptor {
+package protocol ConnectivityCheck: Interceptor {
     /// Returns whether there is a network for the host of an origin.
     func isConnected(to host: String) -> Bool
 }

@@ -232,22 +232,22 @@ public final class ExchangeSummary: Sendable {
     /// The end of such a body is recorded later, as ``Timeline/Kind/body``.
     public let isStreamed: Bool
 
-    private let record: ExchangeLog.Record
+    private let log: ExchangeLog.Record
 
-    init(_ result: Result<Response, any Error>, _ record: ExchangeLog.Record) {
+    init(_ result: Result<Response, any Error>, _ log: ExchangeLog.Record) {
         self.result = result.withoutStream
         isStreamed = if case .success(let response) = result { response.isStreamed } else { false }
-        self.record = record
+        self.log = log
     }
 
     /// The number of requests that were sent.
-    public var attempts: Int { record.attempts }
+    public var attempts: Int { log.attempts }
 
     /// The metrics, without those of the handlers.
-    public var metrics: ServiceTaskMetrics { record.metrics }
+    public var metrics: ServiceTaskMetrics { log.metrics }
 
     /// The timeline. Created on each access.
-    public var timeline: Timeline { record.timeline }
+    public var timeline: Timeline { log.timeline }
 }
 
 extension Result where Success == Response {

@@ -251,9 +251,9 @@ struct ObservedResult {
     /// Passes the metrics to the delegate.
     func reportMetrics() {
         notify {
-            let request = sentRequest ?? (task.record.request ?? Request(url: "")).urlRequestValue
+            let request = sentRequest ?? (task.log.request ?? Request(url: "")).urlRequestValue
             $0.didFinishCollectingTaskMetrics(
-                metrics: task.record.metrics, request: request, response: urlResponse, data: data, error: error)
+                metrics: task.log.metrics, request: request, response: urlResponse, data: data, error: error)
         }
     }
 
@@ -262,12 +262,12 @@ struct ObservedResult {
         _ call: (any ServicePassthroughDelegate) throws(Failure) -> Void
     ) throws(Failure) {
         guard let delegate else { return }
-        let result = DelegateCall.$request.withValue(task.record.request) { () -> Result<Void, Failure> in
+        let result = DelegateCall.$request.withValue(task.log.request) { () -> Result<Void, Failure> in
             do throws(Failure) { return .success(try call(delegate)) } catch { return .failure(error) }
         }
         try result.get()
     }
 
     /// The request that was sent last; `nil` if none was sent.
-    private var sentRequest: URLRequest? { task.record.sent?.urlRequestValue }
+    private var sentRequest: URLRequest? { task.log.sent?.urlRequestValue }
 }

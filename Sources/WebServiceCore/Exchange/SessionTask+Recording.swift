@@ -17,8 +17,8 @@ extension SessionTask {
         do throws(WebServiceError) { return try request.encode() } catch {
             if let request = error.request {
                 let replaced = call.withLock { call in
-                    defer { call.record.request = request }
-                    return call.record.request
+                    defer { call.log.request = request }
+                    return call.log.request
                 }
                 withExtendedLifetime(replaced) {}
             }
@@ -41,19 +41,19 @@ extension SessionTask {
         let now = clock.now
         let (receiver, replaced, events) = try call.withLock { call in
             if case .refused = call.permission { throw URLError(.cancelled) }
-            guard call.record.attempts < ExchangeLog.maximumAttempts else {
+            guard call.log.attempts < ExchangeLog.maximumAttempts else {
                 return (nil, nil, nil) as (ResponseReceiver?, EncodedRequest?, EventQueue?)
             }
-            call.options.start = call.record.metrics.origin?.instant
+            call.options.start = call.log.metrics.origin?.instant
             let receiver = ResponseReceiver(
                 request.source, bodyLength: request.bodyLength, source: source, announcement: announcement,
                 clock: clock, options: call.options, progress: call.progress)
             call.receivers.append(receiver)
-            let replaced = call.record.sent
+            let replaced = call.log.sent
             // An interceptor may have abandoned the previous attempt.
             let endsAnother = call.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
-            call.record.begin(request, at: now)
-            let starts = call.events?.startAttempt(call.record.attempts, request, at: now) == true
+            call.log.begin(request, at: now)
+            let starts = call.events?.startAttempt(call.log.attempts, request, at: now) == true
             return (receiver, replaced, endsAnother || starts ? call.events : nil)
         }
         withExtendedLifetime(replaced) {}
@@ -76,9 +76,9 @@ extension SessionTask {
         if case .success(let response) = result, response.isStreamed, !isDiscarded { body = tail }
         let events = call.withLock { call in
             // Another exchange may have replaced the body in the meantime.
-            if let body, !receiver.isDiscarded { body.begin(receiver, call.record.request, call.events) }
+            if let body, !receiver.isDiscarded { body.begin(receiver, call.log.request, call.events) }
             call.receivers.removeAll { $0 === receiver }
-            let delivers = call.record.attemptIsOpen && call.endAttempt(result, metrics, at: now)
+            let delivers = call.log.attemptIsOpen && call.endAttempt(result, metrics, at: now)
             return delivers ? call.events : nil
         }
         events?.deliver()
@@ -93,8 +93,8 @@ extension SessionTask {
     /// Adopts the records of another task that sent requests in place of this one.
     package func takeOver(_ other: ExchangeLog.Record) {
         let replaced = call.withLock { call in
-            let replaced = call.record
-            call.record.takeOver(other)
+            let replaced = call.log
+            call.log.takeOver(other)
             return replaced
         }
         withExtendedLifetime(replaced) {}
@@ -106,10 +106,10 @@ extension SessionTask {
     func add(_ other: ExchangeLog.Record, without kind: Timeline.Kind? = nil) {
         let entries = other.entries.filter { $0.kind != kind }
         call.withLock { call in
-            call.record.attempts += other.attempts
-            call.record.sent = other.sent ?? call.record.sent
-            call.record.metrics.transport = other.metrics.transport ?? call.record.metrics.transport
-            call.record.events += entries.prefix(max(0, ExchangeLog.maximumEvents - call.record.events.count))
+            call.log.attempts += other.attempts
+            call.log.sent = other.sent ?? call.log.sent
+            call.log.metrics.transport = other.metrics.transport ?? call.log.metrics.transport
+            call.log.events += entries.prefix(max(0, ExchangeLog.maximumEvents - call.log.events.count))
         }
     }
 
@@ -153,7 +153,7 @@ extension SessionTask {
     /// Records when a stage of the handlers began or ended.
     func mark(_ stage: ServiceTaskMetrics.Stage, at instant: UInt64) {
         let date = clock.date
-        call.withLock { $0.record.metrics.mark(stage, at: instant, date) }
+        call.withLock { $0.log.metrics.mark(stage, at: instant, date) }
     }
 
     // MARK: Observers
@@ -181,7 +181,7 @@ extension SessionTask {
         let id = id ?? EventQueue.makeID()
         let streamedBodyLimit = observers.map(\.streamedBodyLimit).max() ?? 0
         let events = call.withLock { call -> EventQueue? in
-            guard let origin = call.record.metrics.origin else { return nil }  // unreachable: called after `resume()`
+            guard let origin = call.log.metrics.origin else { return nil }  // unreachable: called after `resume()`
             let exchange = ObservedExchange(
                 id: id, parent: call.parent, request: request, type: type, isComposite: isComposite,
                 date: origin.date)
@@ -190,8 +190,8 @@ extension SessionTask {
             let delivers = events.add(.created, at: origin.instant)
             (call.events, call.options.events) = (events, events)
             // Another thread has cancelled the task in the meantime.
-            if let error = call.record.outcome?.error {
-                _ = events.end(ExchangeSummary(.failure(error), call.record), at: origin.instant)
+            if let error = call.log.outcome?.error {
+                _ = events.end(ExchangeSummary(.failure(error), call.log), at: origin.instant)
             }
             return delivers ? events : nil
         }
@@ -200,13 +200,13 @@ extension SessionTask {
 }
 
 extension Call {
-    /// Adds an event to the record.
+    /// Adds an event to the log.
     ///
     /// - Parameter metrics: The metrics of a streamed body; `nil` if they are unknown.
     /// - Returns: The events that the caller must deliver.
     mutating func add(_ entry: ExchangeLog.Entry, _ metrics: TransportMetrics? = nil) -> EventQueue? {
-        if let metrics { record.metrics.transport = metrics }
-        record.events.append(entry)
+        if let metrics { log.metrics.transport = metrics }
+        log.events.append(entry)
         return events?.add(entry) == true ? events : nil
     }
 }

@@ -6,12 +6,12 @@ extension Next {
     package var isStreamed: Bool { task.isStreamed }
 
     /// The header fields of the request that was sent last; `nil` before the first one.
-    package var sentHeaders: Headers? { task.record.sent?.headers }
+    package var sentHeaders: Headers? { task.log.sent?.headers }
 
     /// The requests of the exchange that were sent, and the heads of their responses. This includes
     /// redirects.
     package var receivedHeads: [(request: EncodedRequest, head: ResponseHead)] {
-        task.record.entries.compactMap { entry in
+        task.log.entries.compactMap { entry in
             entry.attempt.flatMap { attempt in attempt.head.map { (attempt.request, $0) } }
         }
     }
@@ -53,7 +53,7 @@ extension Next {
         account: String?, of owner: any AnyObject & Sendable, _ change: (inout Request) -> Void,
         completion: @escaping @Sendable () -> Void
     ) {
-        guard var request = task.record.request else { return completion() }
+        guard var request = task.log.request else { return completion() }
         change(&request)
         request.options.scopeDeadline = nil  // the scope of the caller
         let (service, substitution) = (task.service, task.substitution)

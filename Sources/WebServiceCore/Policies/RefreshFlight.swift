@@ -223,6 +223,6 @@ extension RefreshFlight.State {
     /// Returns the duration after the last failure during which no refresh starts.
     private func backOff(_ limits: RefreshFlight.Limits) -> Duration {
         guard failuresInSuccession > 1 else { return .zero }
-        return min(.seconds(1 << min(failuresInSuccession - 2, 30)), limits.window)
+        return .seconds(1).doubled(failuresInSuccession - 2, upTo: limits.window)
     }
 }

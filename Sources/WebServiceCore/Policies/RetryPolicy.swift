@@ -138,8 +138,7 @@ public struct RetryPolicy: Interceptor {
         } else {
             retryBudget?.recordRequest()
         }
-        var result: Result<Response, any Error>
-        do { result = .success(try await next(request)) } catch { result = .failure(error) }
+        var result = await next.result(of: request)
         while let reason = reason(toRetry: result) {
             let spent = Duration.nanoseconds(Int64(clamping: clock.now - attempts.start))
             let retryAfter = (try? result.get())?.header(.retryAfter)  // an error has no header fields
@@ -259,11 +258,9 @@ public struct RetryPolicy: Interceptor {
         return .wait(pause, requested.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)")
     }
 
-    /// Returns between half and all of the pause, which doubles with each attempt. The arithmetic
-    /// cannot overflow.
+    /// Returns between half and all of the pause, which doubles with each attempt.
     private func jittered(_ attempt: Int, _ clock: TaskClock) -> Duration {
-        let doubled = Double(min(attempt - 1, 30))
-        let seconds = min(baseDelay.inSeconds * pow(2, doubled), maximumDelay.inSeconds)
+        let seconds = baseDelay.doubled(attempt - 1, upTo: maximumDelay).inSeconds
         let random = random?() ?? clock.random()
         let share = random > 0 ? 0.5 + 0.5 * min(random, 1) : 0.5  // NaN counts as 0
         // Whole microseconds, because the pause is printed in the timeline.

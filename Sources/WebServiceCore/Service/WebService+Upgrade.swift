@@ -44,8 +44,8 @@ extension StreamedResponse {
     }
 }
 
-extension ReconnectionWait {
-    package convenience init(of request: Request, in service: WebService) {
-        self.init(service.core, request) {}
+extension Reconnections {
+    package convenience init(of request: Request, in service: WebService, _ policy: ServerSentEvent.Reconnection) {
+        self.init(service.core, request, policy) {}
     }
 }

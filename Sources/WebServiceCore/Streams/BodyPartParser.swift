@@ -68,18 +68,18 @@ struct BodyPartParser: BodyParser {
             case .preamble:
                 guard let delimiter = nextDelimiter() else {
                     consume(search.searched)
-                    return try end()
+                    return try checkEnd()
                 }
                 consume(delimiter)
             case .delimiterLine:
                 guard let lineFeed = bytes.withBytes({ $0.firstIndex(of: .lineFeed, from: 0) }) else {
                     consume(bytes.count)
-                    return try end()
+                    return try checkEnd()
                 }
                 consume(lineFeed + 1)
                 position = .headers
             case .headers:
-                guard try readHeaders() else { return try end() }
+                guard try readHeaders() else { return try checkEnd() }
                 position = .data
             case .data:
                 let delimiter = nextDelimiter()
@@ -88,7 +88,7 @@ struct BodyPartParser: BodyParser {
                 guard size <= maximumPartSize else {
                     throw .tooLarge("a part", maximum: maximumPartSize, option: "maximumSize")
                 }
-                guard delimiter != nil || isLast else { return try end() }
+                guard delimiter != nil || isLast else { return try checkEnd() }
                 let data = bytes.withBytes { Data($0.bytes(1..<size + 1)) }
                 if let delimiter { consume(delimiter) } else { position = .epilogue }
                 return ResponseBody.Part(headers: headers.removeAll(), data: data)
@@ -171,7 +171,7 @@ struct BodyPartParser: BodyParser {
     }
 
     /// Returns `nil` if the body has not ended or may end here, and throws an error otherwise.
-    private func end() throws(WebServiceError) -> ResponseBody.Part? {
+    private func checkEnd() throws(WebServiceError) -> ResponseBody.Part? {
         guard isFinished, !endsWithoutDelimiter else { return nil }
         throw WebServiceError(.decoding, "the multipart body ends without its close delimiter")
     }

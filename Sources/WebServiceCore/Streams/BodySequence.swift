@@ -6,10 +6,10 @@ import Foundation
 /// over once; leaving the loop closes the connection. Elements that precede an error are delivered
 /// before it.
 public struct BodySequence<Element: Sendable>: AsyncSequence, Sendable {
-    private let makeSource: @Sendable () -> any ElementSource<Element>
+    private let makeReader: @Sendable () -> any ElementReader<Element>
 
-    init(_ makeSource: @escaping @Sendable () -> any ElementSource<Element>) {
-        self.makeSource = makeSource
+    init(_ makeReader: @escaping @Sendable () -> any ElementReader<Element>) {
+        self.makeReader = makeReader
     }
 
     /// Returns an iterator over the elements.
@@ -18,27 +18,27 @@ public struct BodySequence<Element: Sendable>: AsyncSequence, Sendable {
     /// of ``ResponseBody``, and the errors that the sequence documents. After an error, it returns
     /// `nil`.
     public func makeAsyncIterator() -> some AsyncIteratorProtocol<Element, any Error> & Sendable {
-        Iterator(source: makeSource())
+        Iterator(reader: makeReader())
     }
 
     private struct Iterator: AsyncIteratorProtocol, Sendable {
-        var source: (any ElementSource<Element>)?
+        var reader: (any ElementReader<Element>)?
 
         mutating func next() async throws -> Element? {
             do {
-                if let element = try await source?.next() { return element }
+                if let element = try await reader?.next() { return element }
             } catch {
-                source = nil
+                reader = nil
                 throw error
             }
-            source = nil
+            reader = nil
             return nil
         }
     }
 }
 
 /// The state of an iteration over elements.
-protocol ElementSource<Element>: Sendable {
+protocol ElementReader<Element>: Sendable {
     associatedtype Element: Sendable
 
     /// Returns the next element; `nil` at the end.
@@ -46,7 +46,7 @@ protocol ElementSource<Element>: Sendable {
 }
 
 /// The iteration over the elements that a parser extracts from one body.
-struct ParsedBody<Parser: BodyParser>: ElementSource {
+struct ParsedBody<Parser: BodyParser>: ElementReader {
     private let open: @Sendable () async throws -> (ResponseBody, Parser)
     private var reading: (bytes: ResponseBody.AsyncIterator, parser: Parser)?
     private var isAtEnd = false

@@ -5,11 +5,11 @@ import FoundationNetworking
 #endif
 
 /// The iteration over an event stream, including its reconnections.
-struct EventConnection: ElementSource {
+struct EventConnection: ElementReader {
     private let service: ServiceCore
     private let substitution: SessionSubstitution?
     private let request: Request
-    private let reconnection: ServerSentEvent.Reconnection
+    private let reconnects: Bool
     private let terminator: (@Sendable (ServerSentEvent) -> Bool)?
     private var parser: ServerSentEventParser
     /// The last event ID in ``status``.
@@ -20,14 +20,10 @@ struct EventConnection: ElementSource {
     /// The start of the first task, which determines whether closing the session cancelled the
     /// later ones.
     private var start: UInt64?
-    /// The number of consecutive connections that ended without an event.
-    private var failures = 0
-    /// A Boolean value that indicates whether the current connection has delivered an event.
-    private var hasEvent = false
     /// The last reconnection time that the stream set; `nil` if it has not set one.
     private var reconnectionTime: Duration?
     private var isOver = false
-    private let wait: ReconnectionWait
+    private let reconnections: Reconnections
     private let status: EventStreamStatus
 
     init(
@@ -37,9 +33,9 @@ struct EventConnection: ElementSource {
         (service, substitution) = (task.service, task.substitution)
         request = task.request
         first = task
-        wait = ReconnectionWait(task.service, task.request) { status.end() }
+        reconnections = Reconnections(task.service, task.request, reconnection) { status.end() }
+        reconnects = reconnection.delays != nil
         self.status = status
-        self.reconnection = reconnection
         self.terminator = terminator
         lastEventID = status.lastEventID
         parser = ServerSentEventParser(
@@ -61,11 +57,11 @@ struct EventConnection: ElementSource {
     }
 
     private mutating func nextEvent() async throws -> ServerSentEvent? {
-        try wait.begin()
+        try reconnections.begin()
         while !isOver {
             switch try await step() {
             case .event(let event):
-                hasEvent = true
+                reconnections.didDeliver()
                 if terminator?(event) == true { end() }
                 return event
             case .end:
@@ -74,20 +70,14 @@ struct EventConnection: ElementSource {
                 bytes = nil
                 reconnectionTime = parser.reconnectionTime ?? reconnectionTime
                 parser = parser.continued()
-                failures = hasEvent ? 0 : failures + 1
-                hasEvent = false
-                guard
-                    let delay = reconnection.delay(
-                        after: error, isTransient: isTransient, failures: failures, reconnectionTime,
-                        clock: service.clock)
-                else {
+                guard let delay = reconnections.delay(after: error, isTransient: isTransient, reconnectionTime) else {
                     end()
                     if terminator != nil, isTransient { throw Self.endedEarly(error, request) }
                     if let error { throw error }
                     return nil
                 }
                 status.set(.waiting(delay, after: error))
-                try await wait.sleep(for: delay)
+                try await reconnections.sleep(for: delay)
             }
         }
         return nil
@@ -116,7 +106,7 @@ struct EventConnection: ElementSource {
                 parser.append(chunk)
             }
         } catch let error as WebServiceError
-            where reconnection.delays != nil && [.unacceptableStatus, .unexpectedContentType].contains(error.code)
+            where reconnects && [.unacceptableStatus, .unexpectedContentType].contains(error.code)
         {
             return .lost(error, isTransient: error.transientStatus != nil)
         } catch let error as URLError where error.code != .cancelled {
@@ -128,7 +118,7 @@ struct EventConnection: ElementSource {
     ///
     /// - Returns: The body; `nil` if the server ends the stream with the status 204.
     private mutating func open() async throws -> ResponseBody? {
-        if reconnection.delays != nil, !request.content.isReplayable {
+        if reconnects, !request.content.isReplayable {
             throw WebServiceError.bodyNotReplayable(request)
         }
         let task = first.take() ?? SessionTask(service, request, over: substitution)

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 extension ServerSentEvent {
     /// A policy for reconnecting an event stream after its connection has ended.
@@ -32,29 +33,8 @@ extension ServerSentEvent {
             ///   - time: The reconnection time of the stream; `nil` if it has not set one.
             ///   - clock: The clock of the service.
             func delay(after failures: Int, _ time: Duration?, _ clock: TaskClock) -> Duration {
-                let factor = 1 << min(max(failures - 1, 0), 32)
-                let single = max(time ?? base, base)
-                let whole = single > maximum / factor ? maximum : single * factor
-                return whole * (1 + (random?() ?? clock.random()) / 2)
+                max(time ?? base, base).doubled(failures - 1, upTo: maximum) * (1 + (random?() ?? clock.random()) / 2)
             }
-        }
-
-        /// Returns the delay before the next connection; `nil` if there is none.
-        ///
-        /// - Parameters:
-        ///   - error: The error of the last connection; `nil` if the server closed it.
-        ///   - isTransient: Whether to reconnect if there is no predicate.
-        ///   - failures: The number of consecutive connections that ended without an event.
-        ///   - time: The reconnection time of the stream; `nil` if it has not set one.
-        ///   - clock: The clock of the service.
-        package func delay(
-            after error: (any Error)?, isTransient: Bool, failures: Int, _ time: Duration? = nil, clock: TaskClock
-        ) -> Duration? {
-            guard let delays, failures < delays.attempts, delays.predicate?(error, isTransient) ?? isTransient else {
-                return nil
-            }
-            let retryAfter = (error as? WebServiceError)?.retryAfter(now: clock.date) ?? .zero
-            return max(delays.delay(after: failures, time, clock), retryAfter)
         }
 
         /// A policy under which the end of the connection ends the sequence.
@@ -109,8 +89,9 @@ extension ServerSentEvent {
     }
 }
 
-/// The wait of a sequence for its next connection, which ``WebService/cancelAll()`` ends.
-package final class ReconnectionWait: InFlightWork {
+/// The reconnections of a sequence: the decision after each connection, and the wait for the next
+/// one, which ``WebService/cancelAll()`` ends.
+package final class Reconnections: InFlightWork {
     private struct State {
         var hasBegun = false
         var isCancelled = false
@@ -119,12 +100,20 @@ package final class ReconnectionWait: InFlightWork {
 
     private let service: ServiceCore
     private let request: Request
+    private let policy: ServerSentEvent.Reconnection
     private let didEnd: @Sendable () -> Void
     private let state = Mutex(State())
+    /// The number of consecutive connections that ended without an element; -1 while the current
+    /// one has delivered an element.
+    private let failures = Atomic(0)
 
-    init(_ service: ServiceCore, _ request: Request, didEnd: @escaping @Sendable () -> Void) {
+    init(
+        _ service: ServiceCore, _ request: Request, _ policy: ServerSentEvent.Reconnection,
+        didEnd: @escaping @Sendable () -> Void
+    ) {
         self.service = service
         self.request = request
+        self.policy = policy
         self.didEnd = didEnd
     }
 
@@ -142,6 +131,25 @@ package final class ReconnectionWait: InFlightWork {
         if isFirst { _ = try service.begin(self, isRetained: false) }
     }
 
+    /// Records that the current connection has delivered an element.
+    package func didDeliver() { failures.store(-1, ordering: .relaxed) }
+
+    /// Ends the current connection, and returns the delay before the next one; `nil` if there is
+    /// none. Called by the reader of the sequence.
+    ///
+    /// - Parameters:
+    ///   - error: The error of the connection; `nil` if the server closed it.
+    ///   - isTransient: Whether to reconnect if there is no predicate.
+    ///   - time: The reconnection time that the stream has set. Defaults to `nil`.
+    package func delay(after error: (any Error)?, isTransient: Bool, _ time: Duration? = nil) -> Duration? {
+        let failures = failures.wrappingAdd(1, ordering: .relaxed).newValue
+        guard let delays = policy.delays, failures < delays.attempts,
+            delays.predicate?(error, isTransient) ?? isTransient
+        else { return nil }
+        let retryAfter = (error as? WebServiceError)?.retryAfter(now: service.clock.date) ?? .zero
+        return max(delays.delay(after: failures, time, service.clock), retryAfter)
+    }
+
     /// Waits for a duration, or until the end of the current deadline scope, after which the next
     /// connection is refused.
     ///
@@ -151,11 +159,7 @@ package final class ReconnectionWait: InFlightWork {
         let end = Once<Bool>()
         state.withLock { $0.end = end }
         if state.withLock(\.isCancelled) || Task.isCancelled { end.set(false) }
-        let isDue = await withTaskCancellationHandler {
-            await service.clock.value(of: end, orAfter: delay, true)
-        } onCancel: {
-            end.set(false)
-        }
+        let isDue = await service.clock.value(of: end, orAfter: delay, true, orIfCancelled: false)
         state.withLock { $0.end = nil }
         if !isDue { throw URLError(.cancelled) }
     }

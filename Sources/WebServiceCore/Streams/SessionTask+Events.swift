@@ -59,7 +59,7 @@ extension SessionTask {
 }
 
 /// The decoded data of the events of a stream, up to the terminating event.
-struct EventValues<Value: Decodable & Sendable>: ElementSource {
+struct EventValues<Value: Decodable & Sendable>: ElementReader {
     var events: EventConnection
     let terminator: (@Sendable (ServerSentEvent) -> Bool)?
     let decoder: any BodyDecoder

@@ -67,7 +67,7 @@ package struct TaskWork: Sendable {
         exchange.forwardProgress(to: progress)
         defer {
             exchange.cancel()
-            task.add(exchange.record)
+            task.add(exchange.log)
         }
         do {
             let response = try await exchange.typed(accepting: .any) { $0 }.value
@@ -106,7 +106,7 @@ package struct TaskWork: Sendable {
         /// Ends the exchange and adds its records. Called once.
         package func end() {
             exchange.cancel()
-            owner.add(exchange.record)
+            owner.add(exchange.log)
         }
     }
 }
@@ -122,7 +122,7 @@ extension SessionTask {
     ) -> TypedTask<Value> {
         let outcome = TypedResult<Value>()
         let replaced = call.withLock { state in
-            state.setSource(isDownload: true) { task, start in
+            state.setProducer(isDownload: true) { task, start in
                 WorkRun().start(TaskWork(task: task, request: start.request), outcome, work)
             }
         }
@@ -133,10 +133,10 @@ extension SessionTask {
 
     /// Replaces the sending of the request by a closure that provides the response. Has no effect
     /// on a download, on a task that has no request of its own, and after `resume()`.
-    package func replaceSending(by source: @escaping @Sendable (_ task: SessionTask, _ request: Request) -> Void) {
+    package func replaceSending(by producer: @escaping @Sendable (_ task: SessionTask, _ request: Request) -> Void) {
         let replaced = call.withLock { state in
-            state.isDownload || state.hasSource && state.unsent?.request.url == nil
-                ? nil : state.setSource { task, start in source(task, start.request) }
+            state.isDownload || state.hasProducer && state.unsent?.request.url == nil
+                ? nil : state.setProducer { task, start in producer(task, start.request) }
         }
         withExtendedLifetime(replaced) {}
     }

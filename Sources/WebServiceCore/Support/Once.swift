@@ -33,6 +33,15 @@ package final class Once<Value: Sendable>: Sendable {
             }
         }
     }
+
+    /// Awaits ``value``, which the cancellation of the Swift task sets to `cancelled`.
+    package func value(orIfCancelled cancelled: Value) async -> Value {
+        await withTaskCancellationHandler {
+            await value
+        } onCancel: {
+            set(cancelled)
+        }
+    }
 }
 
 /// A flag that can be set once.

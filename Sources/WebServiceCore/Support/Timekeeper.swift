@@ -324,19 +324,21 @@ extension TaskClock {
     /// - Throws: `CancellationError` as soon as the Swift task is cancelled.
     package func sleep(for delay: Duration) async throws {
         try Task.checkCancellation()
-        let end = Once<Result<Void, any Error>>()
-        try await withTaskCancellationHandler {
-            try await value(of: end, orAfter: delay, .success(())).get()
-        } onCancel: {
-            end.set(.failure(CancellationError()))
-        }
+        let isOver = await value(of: Once(), orAfter: delay, true, orIfCancelled: false)
+        if !isOver { throw CancellationError() }
     }
 
     /// Awaits a value, which this clock sets to `late` if it is not set within the delay.
-    package func value<Value: Sendable>(of once: Once<Value>, orAfter delay: Duration, _ late: Value) async -> Value {
+    ///
+    /// - Parameter cancelled: The value that the cancellation of the Swift task sets. Defaults to
+    ///   `nil`: a cancellation has no effect.
+    package func value<Value: Sendable>(
+        of once: Once<Value>, orAfter delay: Duration, _ late: Value, orIfCancelled cancelled: Value? = nil
+    ) async -> Value {
         let alarm = schedule(after: delay) { once.set(late) }
         defer { cancel(alarm) }
-        return await once.value
+        guard let cancelled else { return await once.value }
+        return await once.value(orIfCancelled: cancelled)
     }
 
     /// Runs an operation and returns its value, unless the operation exceeds a limit on this clock.
@@ -360,17 +362,20 @@ extension TaskClock {
             do { end.set(.success(try await operation())) } catch { end.set(.failure(error)) }
         }
         defer { task.cancel() }
-        return try await withTaskCancellationHandler {
-            try await end.value.get()
-        } onCancel: {
-            end.set(.failure(CancellationError()))
-        }
+        return try await end.value(orIfCancelled: .failure(CancellationError())).get()
     }
 }
 
 extension Duration {
     /// The duration in seconds.
     package var inSeconds: Double { (Double(components.seconds) * 1e9 + Double(components.attoseconds) / 1e9) / 1e9 }
+
+    /// Returns the duration after a number of doublings, up to a maximum. A negative duration
+    /// becomes zero.
+    package func doubled(_ times: Int, upTo maximum: Duration) -> Duration {
+        let factor = 1 << min(max(times, 0), 40)
+        return self > maximum / factor ? maximum : max(self, .zero) * factor
+    }
 
     /// Returns a number of seconds as a duration, rounded to nanoseconds.
     ///

@@ -62,11 +62,7 @@ package final class WorkCount: TaskExecutor {
             return state.count == 0
         }
         guard !isAtRest else { return true }
-        return await withTaskCancellationHandler {
-            await TaskClock.system.value(of: isFinished, orAfter: limit, false)
-        } onCancel: {
-            isFinished.set(false)
-        }
+        return await TaskClock.system.value(of: isFinished, orAfter: limit, false, orIfCancelled: false)
     }
 }
 

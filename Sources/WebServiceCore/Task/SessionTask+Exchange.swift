@@ -29,19 +29,19 @@ extension SessionTask {
 
     /// Begins the work.
     ///
-    /// - Returns: The request and the exchange that sends it; `nil` if a source provides the
+    /// - Returns: The request and the exchange that sends it; `nil` if a producer provides the
     ///   result, or the task has failed.
     private func begin(_ start: Call.Start) -> (Request, Exchange)? {
         do throws(WebServiceError) {
             let start = try enterScope(start)
-            guard let source = start.source else {
+            guard let producer = start.producer else {
                 let exchange = try Exchange(beginning: start.request, of: self)
                 observe(exchange.setup.delegateReference)
                 scheduleDeadline(start.request.options.requestDeadline)  // before the delegate, which may block
                 return (start.request, exchange)
             }
             if isListed { try service.begin(self, isRetained: true) }
-            source(self, start)
+            producer(self, start)
             // Another thread may have cancelled the task before the service listed it.
             if isListed, result != nil { service.end(workID) }
         } catch {
@@ -174,13 +174,7 @@ extension SessionTask {
             call.permission = .held(turns + [turn])
             return turn
         }
-        guard let turn else { return }
-        let isGranted = await withTaskCancellationHandler {
-            await turn.value
-        } onCancel: {
-            turn.set(false)
-        }
-        if !isGranted { throw URLError(.cancelled) }
+        if await turn?.value(orIfCancelled: false) == false { throw URLError(.cancelled) }
     }
 
     /// A Boolean value that indicates whether a request waits until the suspension ends.
@@ -249,7 +243,7 @@ extension SessionTask {
     func locating(_ error: any Error) -> any Error {
         guard var error = error as? WebServiceError else { return error }
         guard !isCancellation(error) else { return URLError(.cancelled) }
-        guard error.request == nil, let request = record.request, request.url != nil else { return error }
+        guard error.request == nil, let request = log.request, request.url != nil else { return error }
         error.request = request
         return error
     }
@@ -271,7 +265,7 @@ extension SessionTask {
     /// Returns the remaining part of a duration that began with the exchange, at least zero.
     func timeLeft(of duration: Duration) -> Duration {
         let now = clock.now
-        let start = root.call.withLock { $0.record.metrics.origin?.instant } ?? now
+        let start = root.call.withLock { $0.log.metrics.origin?.instant } ?? now
         return max(duration - .nanoseconds(Int64(clamping: now - min(start, now))), .zero)
     }
 
@@ -318,7 +312,7 @@ extension SessionTask {
         start.request.options.scopeDeadline = rest
         call.withLock { call in
             call.scope = scope
-            if start.hasRequest { call.record.request = start.request }
+            if start.hasRequest { call.log.request = start.request }
         }
         guard rest > .zero else {
             throw WebServiceError.deadline(rest, of: start.hasRequest ? start.request : nil)

@@ -53,11 +53,11 @@ public final class SessionTask: Sendable {
     ///   - main: The task in whose exchange this one is a concurrent request. Defaults to `nil`.
     ///   - isListed: Whether the service lists the task as in flight.
     ///   - hasDeadline: Whether the task ends at the deadline of its request.
-    ///   - source: Provides the result. Defaults to `nil`: the task sends its request.
+    ///   - producer: Provides the result. Defaults to `nil`: the task sends its request.
     init(
         _ service: ServiceCore, _ request: consuming Request, type: (any Sendable.Type)? = nil,
         over substitution: SessionSubstitution? = nil, in main: SessionTask? = nil, isListed: Bool = true,
-        hasDeadline: Bool = true, source: Call.Source? = nil
+        hasDeadline: Bool = true, producer: Call.Producer? = nil
     ) {
         self.service = service
         self.type = type
@@ -65,7 +65,7 @@ public final class SessionTask: Sendable {
         self.main = main
         self.isListed = isListed
         self.hasDeadline = hasDeadline
-        call = Mutex(Call(request: request, source: source))
+        call = Mutex(Call(request: request, producer: producer))
     }
 
     /// Creates a task that sends a request, for another module.
@@ -83,13 +83,13 @@ public final class SessionTask: Sendable {
     /// - Parameters:
     ///   - type: The type of a typed request.
     ///   - isListed: Whether the service lists the task as in flight.
-    ///   - source: Provides the result; see ``Call/Source``.
+    ///   - producer: Provides the result; see ``Call/Producer``.
     package convenience init(
         _ service: ServiceCore, type: (any Sendable.Type)?, isListed: Bool = true,
-        source: @escaping @Sendable (SessionTask) -> Void
+        producer: @escaping @Sendable (SessionTask) -> Void
     ) {
         self.init(service, Request(url: ""), type: type, isListed: isListed) { task, start in
-            guard start.isConfigured else { return source(task) }
+            guard start.isConfigured else { return producer(task) }
             let message =
                 "the request of a typed task cannot be changed; set its options in request(for:) or with the "
                 + "parameter 'configuring' of perform(_:)"
@@ -130,17 +130,17 @@ public final class SessionTask: Sendable {
     public var state: DataTaskState { call.withLock { $0.dataTaskState } }
 
     /// The metrics collected so far.
-    public var metrics: ServiceTaskMetrics { record.metrics }
+    public var metrics: ServiceTaskMetrics { log.metrics }
 
     /// The events recorded so far. Handlers are included only if ``recordHandlers()`` was called.
-    public var timeline: Timeline { record.timeline }
+    public var timeline: Timeline { log.timeline }
 
-    /// The record of the exchange.
-    package var record: ExchangeLog.Record { call.withLock { $0.record } }
+    /// The log of the exchange.
+    package var log: ExchangeLog.Record { call.withLock { $0.log } }
 
     /// The request with the changes of all setters.
     public var request: Request {
-        call.withLock { $0.unsent?.request ?? $0.record.request } ?? Request(url: "")
+        call.withLock { $0.unsent?.request ?? $0.log.request } ?? Request(url: "")
     }
 
     /// A snapshot of a task at one instant. The values are consistent with each other.
@@ -159,9 +159,9 @@ public final class SessionTask: Sendable {
     /// The state, the metrics, the progress and the request at one instant.
     public var status: Status {
         call.withLock { call in
-            let request = call.unsent?.request ?? call.record.request ?? Request(url: "")
+            let request = call.unsent?.request ?? call.log.request ?? Request(url: "")
             return Status(
-                state: call.dataTaskState, metrics: call.record.metrics, progress: call.progress.relay?.latest,
+                state: call.dataTaskState, metrics: call.log.metrics, progress: call.progress.relay?.latest,
                 request: request)
         }
     }
@@ -281,11 +281,11 @@ extension SessionTask: InFlightWork {
     var workID: ObjectIdentifier { tail?.workID ?? ObjectIdentifier(self) }
 
     var snapshot: InFlightExchange? {
-        let (request, state, isDownload, hasSource) = call.withLock {
-            ($0.unsent?.request ?? $0.record.request, $0.dataTaskState, $0.isDownload, $0.hasSource)
+        let (request, state, isDownload, hasProducer) = call.withLock {
+            ($0.unsent?.request ?? $0.log.request, $0.dataTaskState, $0.isDownload, $0.hasProducer)
         }
         let kind: InFlightExchange.Kind =
-            if isDownload { request?.isUpload == true ? .upload : .download } else if hasSource, type != nil {
+            if isDownload { request?.isUpload == true ? .upload : .download } else if hasProducer, type != nil {
                 .typedRequest
             } else if isStreamed {
                 .stream

@@ -84,18 +84,18 @@ public final class TypedTask<Value: Sendable>: Sendable {
         task.add(.step(settle, isOwn: isOwn))
     }
 
-    /// Creates a task whose result a source provides.
+    /// Creates a task whose result a producer provides.
     ///
     /// - Parameters:
-    ///   - provided: The result, which the source sets before it completes the task.
+    ///   - provided: The result, which the producer sets before it completes the task.
     ///   - type: The type of a typed request.
-    ///   - source: See ``SessionTask/init(_:type:isListed:source:)``.
+    ///   - producer: See ``SessionTask/init(_:type:isListed:producer:)``.
     package convenience init(
         _ service: ServiceCore, providing provided: TypedResult<Value>, type: (any Sendable.Type)? = nil,
         owner: TaskOwner? = nil, early: EarlyValue<Value>? = nil, isListed: Bool = true,
-        source: @escaping @Sendable (SessionTask) -> Void
+        producer: @escaping @Sendable (SessionTask) -> Void
     ) {
-        let task = SessionTask(service, type: type, isListed: isListed, source: source)
+        let task = SessionTask(service, type: type, isListed: isListed, producer: producer)
         if let early { _ = task.call.withLock { $0.attach(early) } }  // the task has not been resumed
         self.init(
             task, TypedResult(.provided(provided), accepting: .any, owner: owner), owner: owner, early: early)

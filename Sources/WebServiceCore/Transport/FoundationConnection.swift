@@ -76,7 +76,7 @@ extension FoundationSession: ConnectingSession {
             throw URLError(.badURL)
         }
         let isSecure = url.scheme?.lowercased() == "https"
-        guard let task = exchanges.streamTask(toHost: host, port: url.port ?? (isSecure ? 443 : 80)) else {
+        guard let task = tasks.streamTask(toHost: host, port: url.port ?? (isSecure ? 443 : 80)) else {
             throw URLError(.cancelled)
         }
         if isSecure { task.startSecureConnection() }

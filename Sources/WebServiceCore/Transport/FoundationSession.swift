@@ -21,7 +21,7 @@ public final class FoundationSession: StreamingSession {
     /// The shared session, which services use by default.
     public static let shared = FoundationSession()
 
-    let exchanges: ExchangeTable
+    let tasks: TaskTable
     private let clock: TaskClock
     let configuration: URLSessionConfiguration
 
@@ -39,7 +39,7 @@ public final class FoundationSession: StreamingSession {
         configuration: URLSessionConfiguration = FoundationSession.defaultConfiguration, timekeeper: (any Timekeeper)?
     ) {
         clock = TaskClock(timekeeper)
-        exchanges = ExchangeTable(configuration: configuration, clock)
+        tasks = TaskTable(configuration: configuration, clock)
         // The caller may change its object later.
         self.configuration = configuration.copy() as? URLSessionConfiguration ?? configuration
     }
@@ -62,7 +62,7 @@ public final class FoundationSession: StreamingSession {
     deinit {
         // Every resumed task retains this session until it completes; abandoned tasks may still be
         // in the process of being cancelled.
-        exchanges.release()
+        tasks.release()
     }
 
     /// Creates a task that sends the request when it is resumed.
@@ -80,9 +80,9 @@ public final class FoundationSession: StreamingSession {
             } start: { [self] request, handle in
                 var net = request
                 // Foundation on Linux counts whole seconds and treats less than one as none. The
-                // timeout of ``ExchangeTable`` is exact; this one is only a fallback.
+                // timeout of ``TaskTable`` is exact; this one is only a fallback.
                 net.timeoutInterval = request.timeoutInterval.clampedTimeout.rounded(.up) + 1
-                exchanges.start(net, of: self, timeout: request.timeoutInterval, handle: handle, delivery: delivery)
+                tasks.start(net, of: self, timeout: request.timeoutInterval, handle: handle, delivery: delivery)
             }
         }
     }

@@ -132,7 +132,7 @@ final class ChannelDriver {
             let code = curl_easy_recv(handle.easy, start + filling.count, buffer.count - filling.count, &count)
             guard code == CURLE_OK, count > 0 else {
                 if code == CURLE_OK {
-                    filling.end = end()
+                    filling.end = closure()
                 } else if code == CURLE_AGAIN {
                     readEvent = handle.awaitedEvent ?? .readable
                 } else {
@@ -146,7 +146,7 @@ final class ChannelDriver {
         return filling
     }
 
-    private func end() -> Result<Void, any Error> {
+    private func closure() -> Result<Void, any Error> {
         guard let closing, !handle.engine.tlsClosing.isClosed(closing) else { return .success(()) }
         return .failure(
             CurlError.error(.networkConnectionLost, "the TLS connection ended without close_notify"))

@@ -27,7 +27,7 @@ extension CurlEngine {
                             transfer: transfer, request: request, receiver: receiver, queue: queue, route: route))
                     hasStarted = true
                 } catch {
-                    _ = handle.end()
+                    _ = handle.takeExchange()
                     keep(handle)
                     throw error
                 }
@@ -116,7 +116,7 @@ extension CurlEngine {
         curl_multi_remove_handle(multi, handle.easy)
         releaseCapacity(handle)
         if handle.isUploading { uploadCount -= 1 }
-        if let exchange = handle.end() {
+        if let exchange = handle.takeExchange() {
             exchange.transfer.handle = nil
             removeBusy(handle)
             if exchange.receiver.mayPause {

@@ -20,7 +20,7 @@ extension CurlEngine {
         var count: CInt = 0
         curl_multi_socket_action(multi, socket, mask, &count)
         if multi == self.multi { runningCount = count }
-        guard let replaced = receiveLimit?.end() else { return }
+        guard let replaced = receiveLimit?.didReturn() else { return }
         for (socket, replaced) in replaced { poller.replace(socket) { ReceiveLimit.restore(socket, replaced) } }
     }
 

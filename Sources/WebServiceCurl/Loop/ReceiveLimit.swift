@@ -85,7 +85,7 @@ final class ReceiveLimit: AlarmTarget {
     /// Records that libcurl has returned.
     ///
     /// - Returns: The sockets to pass to ``restore(_:_:)``.
-    func end() -> [Int32: Replaced] {
+    func didReturn() -> [Int32: Replaced] {
         state.withLock { state in
             state.start = nil
             guard !state.replaced.isEmpty else { return [:] }

@@ -138,7 +138,7 @@ final class CurlHandle {
     }
 
     /// Removes and returns the exchange. The handle is then ready for the next one.
-    func end() -> Exchange? {
+    func takeExchange() -> Exchange? {
         leaveConnection()
         if let closing = attempt.closing { engine.tlsClosing.forget(closing) }
         attempt.upload?.cancel()

@@ -86,24 +86,24 @@ enum SecretName {
         guard !bytes.contains(UInt8(ascii: "/")) else { return [] }
         var words: [String] = []
         var word: [UInt8] = []
-        func end() {
+        func endWord() {
             while let last = word.last, ASCII.isDigit(last) { _ = word.popLast() }
             if !word.isEmpty { words += parts(of: ASCII.lowercased(word)) }
             word = []
         }
         for (index, byte) in bytes.enumerated() {
             if !ASCII.isAlphanumeric(byte) {
-                end()
+                endWord()
                 continue
             }
             if isUpper(byte), let last = word.last,
                 !isUpper(last) || index + 1 < bytes.count && isLower(bytes[index + 1])
             {
-                end()
+                endWord()
             }
             word.append(byte)
         }
-        end()
+        endWord()
         return words.count > 1 && words.first == "x" ? Array(words.dropFirst()) : words
     }
 

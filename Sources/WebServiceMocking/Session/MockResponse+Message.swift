@@ -19,8 +19,8 @@ package struct ResponseMessage {
         case halfClose
     }
 
-    /// The source of a body that is written in parts.
-    package enum Source {
+    /// The producer of a body that is written in parts.
+    package enum Producer {
         case writer(@Sendable (MockResponse.BodyWriter) throws -> Void)
         case chunks(MockChunks)
     }
@@ -30,8 +30,8 @@ package struct ResponseMessage {
     package var drip: (size: Int, pause: Duration)?
     /// Bytes that are sent after ``bytes``, repeatedly and without end.
     package var repetition: Data?
-    /// The source of the body after ``bytes``; `nil` if they contain it.
-    package var source: (isChunked: Bool, body: Source)?
+    /// The producer of the body after ``bytes``; `nil` if they contain it.
+    package var producer: (isChunked: Bool, body: Producer)?
     /// Bytes that are sent after the body.
     package var end = Data()
     package var ending: Ending
@@ -94,8 +94,8 @@ extension MockResponse {
         var message = ResponseMessage(bytes: heads.reduce(Data(), +), ending: keepsAlive ? .keepAlive : .close)
         guard hasContent else { return message }
         let isChunked = framing?.value == "chunked" && ownFraming.isEmpty
-        if let body = writer.map(ResponseMessage.Source.writer) ?? chunks.map(ResponseMessage.Source.chunks) {
-            message.source = (isChunked, body)
+        if let body = writer.map(ResponseMessage.Producer.writer) ?? chunks.map(ResponseMessage.Producer.chunks) {
+            message.producer = (isChunked, body)
             if isChunked { message.end = try lastChunk() }
             return message
         }

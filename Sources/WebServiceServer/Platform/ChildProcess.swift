@@ -93,7 +93,8 @@ package final class ChildProcess: Sendable {
                 break  // a descriptor that is closed remains closed
             case .null: posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
             case .file(let file): posix_spawn_file_actions_adddup2(&actions, file.fileDescriptor, number)
-            case .pipe(let pipe): posix_spawn_file_actions_adddup2(&actions, pipe.end(number).fileDescriptor, number)
+            case .pipe(let pipe):
+                posix_spawn_file_actions_adddup2(&actions, pipe.childEnd(number).fileDescriptor, number)
             }
         }
         var signals = sigset_t()
@@ -118,7 +119,7 @@ package final class ChildProcess: Sendable {
         defer { (arguments + environment).forEach { free($0) } }
         let failure = posix_spawn(&pid, executable, &actions, &attributes, &arguments, &environment)
         for case (let number, .pipe(let pipe)) in streams {
-            try? pipe.end(number).close()  // closed already if it is used twice
+            try? pipe.childEnd(number).close()  // closed already if it is used twice
         }
         guard failure == 0 else { throw POSIXError(POSIXErrorCode(rawValue: failure) ?? .EIO) }
         state.withLock { $0 = .running(pid) }
@@ -204,6 +205,8 @@ private final class Guardian: Sendable {
 
 extension Pipe {
     /// Returns the end that a child process uses as a standard descriptor.
-    fileprivate func end(_ number: Int32) -> FileHandle { number == 0 ? fileHandleForReading : fileHandleForWriting }
+    fileprivate func childEnd(_ number: Int32) -> FileHandle {
+        number == 0 ? fileHandleForReading : fileHandleForWriting
+    }
 }
 #endif

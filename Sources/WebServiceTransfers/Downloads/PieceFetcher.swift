@@ -42,7 +42,7 @@ struct PieceFetcher: Sendable {
             let exchange = work.stream(plan, bytesPerSecond: bytesPerSecond)
             defer { exchange.end() }
             let response: StreamedResponse
-            do { response = try await exchange.response() } catch { return end(piece, error) }
+            do { response = try await exchange.response() } catch { return failure(of: piece, error) }
             switch plan.step(for: DownloadPlan.Head(response), known: state) {
             case .part(let range, _): return try await receive(piece, range, response)
             case .wholeFile:
@@ -56,7 +56,7 @@ struct PieceFetcher: Sendable {
     }
 
     /// Returns the result of a request without a usable response.
-    private func end(_ piece: PieceQueue.Piece, _ error: any Error) -> End {
+    private func failure(of piece: PieceQueue.Piece, _ error: any Error) -> End {
         switch error {
         case let error as URLError where TransientFailure.errorCodes.contains(error.code):
             return .rejected(piece, error, retryAfter: nil)

@@ -86,7 +86,7 @@ extension SessionTask {
         perform { work in
             let transfer = try UploadTransfer(work, resuming, pieceSize: 1, folder: state)
             defer { transfer.file.close(isUnwanted: work.accountHasEnded) }
-            return try await transfer.end()
+            return try await transfer.delete()
         }
     }
 }

@@ -124,7 +124,7 @@ struct UploadTransfer {
             return try await append(location, offset)
         } catch {
             offset = nil
-            if isUnusable { _ = try? await end() }  // the first error counts
+            if isUnusable { _ = try? await delete() }  // the first error counts
             if isOver.isSet || isUnusable { try file.remove() }
             fruitless.add(acknowledged, countsAgain: true, now: work.clock.now)
             // Without an upload on the server, a request for the whole file may have had an effect.
@@ -370,7 +370,7 @@ struct UploadTransfer {
     }
 
     /// Ends the upload on the server, if there is one.
-    func end() async throws -> (value: Bool, response: Response) {
+    func delete() async throws -> (value: Bool, response: Response) {
         guard let location = state.location else {
             try file.remove()
             return (false, Response(data: Data(), urlResponse: nil))

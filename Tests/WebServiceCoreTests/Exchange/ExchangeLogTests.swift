@@ -16,30 +16,30 @@ struct ExchangeLogTests {
 
     @Test("An exchange sends at most 100 requests")
     func requestLimit() throws {
-        let log = task()
+        let task = self.task()
         let request = try Request(url: "https://h/").encode()
-        for _ in 0..<SessionTask.maximumAttempts { try log.willSend(request, source: .mock) }
-        #expect { try log.willSend(request, source: .mock) } throws: {
+        for _ in 0..<SessionTask.maximumAttempts { try task.willSend(request, source: .mock) }
+        #expect { try task.willSend(request, source: .mock) } throws: {
             ($0 as? WebServiceError)?.code == .tooManyAttempts
         }
-        #expect(log.record.attempts == SessionTask.maximumAttempts)
+        #expect(task.log.attempts == SessionTask.maximumAttempts)
     }
 
     @Test(
         "An interruption ends the attempt in flight and does not change an attempt that has ended",
         arguments: [false, true])
     func interruptedAttempt(isInFlight: Bool) throws {
-        let log = task()
-        log.begin(Request(url: "https://h/"))
+        let task = self.task()
+        task.begin(Request(url: "https://h/"))
         let request = try Request(url: "https://h/").encode()
-        let receiver = try log.willSend(request, source: .mock)
+        let receiver = try task.willSend(request, source: .mock)
         clock.advance(by: .seconds(1))
-        log.didReceive(.success(Response(body: Data(), source: .mock)), nil, receiver)
+        task.didReceive(.success(Response(body: Data(), source: .mock)), nil, receiver)
         clock.advance(by: .seconds(1))
-        if isInFlight { try log.willSend(request, source: .mock) }
+        if isInFlight { try task.willSend(request, source: .mock) }
         clock.advance(by: .seconds(1))
-        log.complete(.failure(TestError()))
-        let attempts = log.record.timeline.events
+        task.complete(.failure(TestError()))
+        let attempts = task.log.timeline.events
         #expect(attempts.map(\.start) == (isInFlight ? [.zero, .seconds(2)] : [.zero]))
         #expect(attempts.map(\.duration) == (isInFlight ? [.seconds(1), .seconds(1)] : [.seconds(1)]))
         #expect(attempts.last?.detail == (isInFlight ? "TestError" : ""))
@@ -47,15 +47,15 @@ struct ExchangeLogTests {
 
     @Test("Attempts and other events at the same instant keep their order")
     func simultaneousEvents() throws {
-        let log = task()
-        log.begin(Request(url: "https://h/"))
+        let task = self.task()
+        task.begin(Request(url: "https://h/"))
         let request = try Request(url: "https://h/").encode()
         for _ in 0..<2 {
-            let receiver = try log.willSend(request, source: .mock)
-            log.didReceive(.success(Response(body: Data(), source: .mock)), nil, receiver)
-            log.record(.redirect)
+            let receiver = try task.willSend(request, source: .mock)
+            task.didReceive(.success(Response(body: Data(), source: .mock)), nil, receiver)
+            task.record(.redirect)
         }
-        #expect(log.record.timeline.events.map(\.kind) == [.attempt, .redirect, .attempt, .redirect])
+        #expect(task.log.timeline.events.map(\.kind) == [.attempt, .redirect, .attempt, .redirect])
     }
 
     @Test("The time of an event is not before that of the previous one, also if another thread read the clock earlier")
@@ -74,13 +74,13 @@ struct ExchangeLogTests {
 
     @Test("A request that is about to be sent when the exchange ends is not reported to observers")
     func lateAttempt() throws {
-        let log = task()
+        let task = self.task()
         let recorder = EventRecorder()
-        log.begin(Request(url: "https://h/"))
-        log.observe(by: [recorder], Request(url: "https://h/"))
-        log.complete(.failure(TestError()))
+        task.begin(Request(url: "https://h/"))
+        task.observe(by: [recorder], Request(url: "https://h/"))
+        task.complete(.failure(TestError()))
         let request = try Request(url: "https://h/").encode()
-        #expect { try log.willSend(request, source: .mock) } throws: { ($0 as? URLError)?.code == .cancelled }
+        #expect { try task.willSend(request, source: .mock) } throws: { ($0 as? URLError)?.code == .cancelled }
         #expect(recorder.lines().count == 2)
         #expect(recorder.lines().last?.hasPrefix("ended") == true)
     }
@@ -88,29 +88,29 @@ struct ExchangeLogTests {
     @Test("The dates of a task that was not resumed are those of the service's clock")
     func datesWithoutResume() {
         let date = Date(timeIntervalSince1970: 1_000)
-        let log = task(TestTimekeeper(clock, date: { date }))
-        log.mark(.updateUIStart, at: clock.instant)
+        let task = self.task(TestTimekeeper(clock, date: { date }))
+        task.mark(.updateUIStart, at: clock.instant)
         clock.advance(by: .seconds(2))
-        log.mark(.updateUIEnd, at: clock.instant)
-        #expect(log.record.metrics.updateUIStart == date)
-        #expect(log.record.metrics.updateUIEnd == date.addingTimeInterval(2))
+        task.mark(.updateUIEnd, at: clock.instant)
+        #expect(task.log.metrics.updateUIStart == date)
+        #expect(task.log.metrics.updateUIEnd == date.addingTimeInterval(2))
     }
 
     @Test("An exchange that ends without a request has no end of a response")
     func nothingSent() {
-        let log = task()
-        log.begin(Request(url: "https://h/"))
-        log.complete(.failure(TestError()))
-        #expect(log.record.metrics.responseEnd == nil)
+        let task = self.task()
+        task.begin(Request(url: "https://h/"))
+        task.complete(.failure(TestError()))
+        #expect(task.log.metrics.responseEnd == nil)
     }
 
     @Test("The account of an exchange is the first value that each owner provides")
     func account() {
         let (one, other) = (NSObject(), NSObject())
-        let log = task()
-        #expect(log.account(ObjectIdentifier(one), .afterLogOuts(1)) == .afterLogOuts(1))
-        #expect(log.account(ObjectIdentifier(one), .named(nil)) == .afterLogOuts(1))
-        #expect(log.account(ObjectIdentifier(other), .named([3])) == .named([3]))
+        let task = self.task()
+        #expect(task.account(ObjectIdentifier(one), .afterLogOuts(1)) == .afterLogOuts(1))
+        #expect(task.account(ObjectIdentifier(one), .named(nil)) == .afterLogOuts(1))
+        #expect(task.account(ObjectIdentifier(other), .named([3])) == .named([3]))
     }
 }
 

@@ -72,7 +72,7 @@ struct WireTests {
             return await .catching { try await exchange.response(to: request) }
         }
         await #expect { try await result.value.get() } throws: { ($0 as? URLError)?.code == .cancelled }
-        #expect(task.record.attempts == 0)
+        #expect(task.log.attempts == 0)
     }
 
     @Test("A response that arrives after a cancellation is ignored, and its cookies are not stored")

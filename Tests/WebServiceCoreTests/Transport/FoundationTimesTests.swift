@@ -63,7 +63,7 @@ struct FoundationTimesTests {
 
 /// The URL session that carries the exchanges of a ``FoundationSession``.
 @Suite("Exchange table", .exclusive)
-struct ExchangeTableTests {
+struct TaskTableTests {
     /// A protocol that loads nothing and stops only when the test allows it.
     private final class HeldProtocol: URLProtocol {
         static let stops = Collected<Void>()
@@ -82,10 +82,10 @@ struct ExchangeTableTests {
     func release() async {
         let configuration = FoundationSession.defaultConfiguration
         configuration.protocolClasses = [HeldProtocol.self]
-        weak var released: ExchangeTable?
+        weak var released: TaskTable?
         let errors = Collected<URLError.Code?>()
         do {
-            let table = ExchangeTable(configuration: configuration, .system)
+            let table = TaskTable(configuration: configuration, .system)
             released = table
             let request = URLRequest(url: URL(string: "http://127.0.0.1:1/") ?? URL(fileURLWithPath: "/"))
             let delivery = BodyDelivery(

@@ -6,7 +6,7 @@ import FoundationNetworking
 #endif
 
 /// A data task of a scenario that records each call of its completion.
-final class ScenarioExchange: Sendable {
+final class ScenarioTask: Sendable {
     private struct State {
         var task: (any DataTask)?
         var start = ContinuousClock.now

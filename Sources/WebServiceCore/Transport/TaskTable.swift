@@ -12,8 +12,8 @@ import FoundationNetworking
 /// waits for its work queue in these calls. All sessions of the process share that work queue, and
 /// it is busy for as long as any peer sends without pausing. At most one thread of the table waits
 /// for it.
-final class ExchangeTable: NSObject, URLSessionDataDelegate {
-    private struct Exchange {
+final class TaskTable: NSObject, URLSessionDataDelegate {
+    private struct Entry {
         let owner: any AnyObject & Sendable
         let delivery: BodyDelivery
         let task: URLSessionTask
@@ -27,7 +27,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     private struct State {
         /// The session; `nil` after it was invalidated.
         var session: URLSession?
-        var exchanges: [Int: Exchange] = [:]
+        var entries: [Int: Entry] = [:]
         /// The tasks whose end Foundation has not reported, including abandoned ones.
         var unfinished: Set<Int> = []
         /// The tasks whose redirect was declined and whose response has not arrived yet.
@@ -40,20 +40,20 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         ///
         /// - Returns: The delivery of the exchange; `nil` if it was abandoned.
         mutating func receive(for id: Int, at now: UInt64) -> BodyDelivery? {
-            guard exchanges[id] != nil else {
+            guard entries[id] != nil else {
                 unwanted += 1
                 return nil
             }
-            exchanges[id]?.lastActivity = now
-            return exchanges[id]?.delivery
+            entries[id]?.lastActivity = now
+            return entries[id]?.delivery
         }
 
         /// Records that the head arrived.
         ///
         /// - Returns: The delivery of the exchange, if this is its first head.
         mutating func receiveHead(for id: Int, at now: UInt64) -> BodyDelivery? {
-            guard exchanges[id]?.hasHead == false else { return nil }
-            exchanges[id]?.hasHead = true
+            guard entries[id]?.hasHead == false else { return nil }
+            entries[id]?.hasHead = true
             return receive(for: id, at: now)
         }
 
@@ -103,15 +103,15 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     /// a pause here slows down a peer that continues to send for an abandoned task. Without the
     /// pause, Foundation's memory use grows by about 30 MB per second of one-byte chunks.
     private final class DelegateQueue: OperationQueue, @unchecked Sendable {  // its state is immutable and Sendable
-        private weak let table: ExchangeTable?
+        private weak let table: TaskTable?
         private let pause = ThreadSignal()
 
-        init(for table: ExchangeTable) {
+        init(for table: TaskTable) {
             self.table = table
         }
 
         override func addOperation(_ block: @escaping @Sendable () -> Void) {
-            if let table, table.state.withLock({ $0.unwanted > ExchangeTable.maximumUnwanted }) {
+            if let table, table.state.withLock({ $0.unwanted > TaskTable.maximumUnwanted }) {
                 _ = pause.wait(milliseconds: 1)
             }
             super.addOperation(block)
@@ -138,11 +138,11 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
             let timeout = Duration.seconds(timeout.clampedTimeout)
             let task = session.dataTask(with: request)
             let id = task.taskIdentifier
-            let exchange = Exchange(
+            let entry = Entry(
                 owner: owner, delivery: delivery, task: task, timeout: timeout, lastActivity: clock.now)
             state.withLock { state in
                 state.unfinished.insert(id)
-                state.exchanges[id] = exchange
+                state.entries[id] = entry
             }
             watch(id, for: timeout)
             handle.run(task) { [weak self] in self?.cancel(id) }
@@ -167,24 +167,24 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     /// Ends an exchange before Foundation does. Only the caller that removes the entry from the
     /// table aborts the delivery.
     private func end(_ id: Int, _ error: any Error) {
-        guard let exchange = state.withLock({ $0.exchanges.removeValue(forKey: id) }) else { return }
-        if let alarm = exchange.alarm { clock.cancel(alarm) }
-        let task = exchange.task
+        guard let entry = state.withLock({ $0.entries.removeValue(forKey: id) }) else { return }
+        if let alarm = entry.alarm { clock.cancel(alarm) }
+        let task = entry.task
         queue.async { [self] in
             // A task that has ended, or whose declined redirect Foundation has not processed yet,
             // is not cancelled: Foundation on Linux may terminate the process.
             if state.withLock({ $0.unfinished.contains(id) && !$0.declined.contains(id) }) { task.cancel() }
         }
-        exchange.delivery.abort(error)
+        entry.delivery.abort(error)
     }
 
     // MARK: Idle timeout
 
     private final class Silence: AlarmTarget {
         private let id: Int
-        private let table: ExchangeTable
+        private let table: TaskTable
 
-        init(_ id: Int, _ table: ExchangeTable) {
+        init(_ id: Int, _ table: TaskTable) {
             self.id = id
             self.table = table
         }
@@ -195,8 +195,8 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     private func watch(_ id: Int, for duration: Duration) {
         let alarm = clock.schedule(after: duration, Silence(id, self))
         let isWanted = state.withLock { state in
-            state.exchanges[id]?.alarm = alarm
-            return state.exchanges[id] != nil
+            state.entries[id]?.alarm = alarm
+            return state.entries[id] != nil
         }
         if !isWanted { clock.cancel(alarm) }
     }
@@ -204,10 +204,10 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     private func checkSilence(_ id: Int) {
         let now = clock.now
         let remaining = state.withLock { state in
-            state.exchanges[id].map { exchange in
+            state.entries[id].map { entry in
                 // The timeout does not run while bytes wait for a slow receiver.
-                if exchange.delivery.isPaused { return exchange.timeout }
-                return exchange.timeout - .nanoseconds(Int64(clamping: now - min(now, exchange.lastActivity)))
+                if entry.delivery.isPaused { return entry.timeout }
+                return entry.timeout - .nanoseconds(Int64(clamping: now - min(now, entry.lastActivity)))
             }
         }
         guard let remaining else { return }
@@ -228,7 +228,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         let (delivery, isGivenUp) = state.withLock { state in
             let delivery = isInterim ? nil : state.receiveHead(for: dataTask.taskIdentifier, at: now)
             let wasDeclined = state.declined.remove(dataTask.taskIdentifier) != nil
-            return (delivery, wasDeclined && state.exchanges[dataTask.taskIdentifier] == nil)
+            return (delivery, wasDeclined && state.entries[dataTask.taskIdentifier] == nil)
         }
         completionHandler(.allow)
         delivery?.receive(ResponseHead(response), length: response.bodyLength)
@@ -259,7 +259,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         // The completion handler of a task that is being cancelled is never called, because
         // Foundation on Linux would terminate the process.
         let isWanted = state.withLock { state in
-            guard state.exchanges[task.taskIdentifier] != nil else { return false }
+            guard state.entries[task.taskIdentifier] != nil else { return false }
             state.declined.insert(task.taskIdentifier)
             return true
         }
@@ -273,30 +273,30 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         guard challenge.requestsCredentials else { return completionHandler(.performDefaultHandling, nil) }
-        state.withLock { $0.exchanges[task.taskIdentifier]?.wasChallenged = true }
+        state.withLock { $0.entries[task.taskIdentifier]?.wasChallenged = true }
         completionHandler(.rejectProtectionSpace, nil)
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        let exchange = state.withLock { state in
+        let entry = state.withLock { state in
             state.unfinished.remove(task.taskIdentifier)
             state.declined.remove(task.taskIdentifier)
-            let exchange = state.exchanges.removeValue(forKey: task.taskIdentifier)
-            if exchange == nil { state.unwanted = 0 }
-            return exchange
+            let entry = state.entries.removeValue(forKey: task.taskIdentifier)
+            if entry == nil { state.unwanted = 0 }
+            return entry
         }
         defer { invalidateIfUnused() }
-        guard let exchange else { return }
-        if let alarm = exchange.alarm { clock.cancel(alarm) }
+        guard let entry else { return }
+        if let alarm = entry.alarm { clock.cancel(alarm) }
         // Foundation on Linux does not report the response of a redirect without a target to the
         // delegate.
-        if !exchange.hasHead, let response = task.response {
-            exchange.delivery.receive(ResponseHead(response), length: response.bodyLength)
+        if !entry.hasHead, let response = task.response {
+            entry.delivery.receive(ResponseHead(response), length: response.bodyLength)
         }
-        if let error, !(exchange.wasChallenged && (exchange.hasHead || task.response != nil)) {
-            exchange.delivery.finish(.failure(error.withCodeOfCause(task.response)))
+        if let error, !(entry.wasChallenged && (entry.hasHead || task.response != nil)) {
+            entry.delivery.finish(.failure(error.withCodeOfCause(task.response)))
         } else {
-            exchange.delivery.finish(.success([:]))
+            entry.delivery.finish(.success([:]))
         }
     }
 }
