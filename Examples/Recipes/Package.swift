@@ -16,6 +16,7 @@ let package = Package(
             name: "Recipes",
             dependencies: [
                 .product(name: "WebServiceCore", package: "WebService"),
+                .product(name: "WebServiceDiagnostics", package: "WebService"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "Metrics", package: "swift-metrics"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),

@@ -125,7 +125,11 @@ public struct ExchangeLogger: Observer {
         guard level >= self.level else { return }
         let parent = event.exchange.parent.map { "#\($0)/" } ?? ""
         let text = lines().map(\.escapingControls).joined(separator: "\n    ")
-        output(LogEntry(level: level, exchange: event.exchange, text: "\(parent)#\(event.exchange.id) \(text)"))
+        let values = event.kind.values
+        output(
+            LogEntry(
+                level: level, exchange: event.exchange, status: values.status, duration: event.time,
+                attempt: values.attempt, failure: values.failure, text: "\(parent)#\(event.exchange.id) \(text)"))
     }
 
     // MARK: Text
@@ -162,6 +166,31 @@ public struct ExchangeLogger: Observer {
         let mirror = Mirror(reflecting: error)
         if mirror.displayStyle == .enum, mirror.children.isEmpty { return "\(type(of: error)).\(error)" }
         return "\(type(of: error)) \((error as NSError).code)"
+    }
+}
+
+extension ExchangeEvent.Kind {
+    /// The values of the event's log entry.
+    fileprivate var values: (status: Int?, attempt: Int?, failure: String?) {
+        switch self {
+        case .attemptStarted(let number, _): (nil, number, nil)
+        case .interimHeadReceived(let head), .headReceived(let head): (head.status, nil, nil)
+        case .attemptEnded(let number, let result, _): (result.httpStatus, number, result.failureKind)
+        case .ended(let summary): (summary.result.httpStatus, summary.attempts, summary.result.failureKind)
+        default: (nil, nil, nil)
+        }
+    }
+}
+
+extension Result<Response, any Error> {
+    fileprivate var httpStatus: Int? {
+        guard case .success(let response) = self, response.status != 0 else { return nil }
+        return response.status
+    }
+
+    fileprivate var failureKind: String? {
+        guard case .failure(let error) = self else { return nil }
+        return ExchangeLog.Attempt.kind(of: error)
     }
 }
 

@@ -32,42 +32,13 @@ struct User: Codable, Sendable {
 struct Login: Codable, Sendable {
     var access_token: String
     var refresh_token: String?
-}
+    var expires_in: Int?
 
-actor LoginStore {
-    private(set) var login: Login?
-    private let file: URL
-    private var draft: String { file.path + ".new" }
-
-    init(file: URL) {
-        self.file = file
-        login = try? JSONDecoder().decode(Login.self, from: Data(contentsOf: file))  // nil: logged out
-    }
-
-    /// Stores the tokens of a log-in.
-    func store(_ new: Login) throws {
-        unlink(draft)  // it exists only if the program ended while it was written
-        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL, 0o600)
-        guard descriptor >= 0 else { throw CocoaError(.fileWriteUnknown) }
-        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        try handle.write(contentsOf: JSONEncoder().encode(new))
-        guard rename(draft, file.path) == 0 else { throw CocoaError(.fileWriteUnknown) }
-        login = new
-    }
-
-    /// Stores the tokens of a refresh, unless the user has logged out in the meantime.
-    func store(_ new: Login, replacing token: String) throws {
-        guard login?.refresh_token == token else { throw CancellationError() }
-        try store(Login(access_token: new.access_token, refresh_token: new.refresh_token ?? token))
-    }
-
-    /// Removes the tokens from memory, and `deleteFile()` from the disk.
-    func forget() { login = nil }
-
-    func deleteFile() throws {
-        for path in [draft, file.path] where FileManager.default.fileExists(atPath: path) {
-            try FileManager.default.removeItem(atPath: path)
-        }
+    /// Returns the tokens to store. A refresh may leave the refresh token unchanged.
+    func tokens(replacing old: String? = nil, on date: Date) -> TokenFile.Tokens {
+        let lifetime = expires_in.map { Duration.seconds($0) }
+        return .init(
+            .bearer(access_token, expiresIn: lifetime, from: date), refreshToken: refresh_token ?? old)
     }
 }
 
@@ -523,37 +494,31 @@ struct CookbookSnippets {
         let address = server.baseURLString
         let service = WebService(baseURLString: address)
         let logins = WebService(baseURLString: address)
-        let store = LoginStore(file: file)
-        let authentication = Authentication(
-            TokenSource({ await store.login.map { .bearer($0.access_token) } }) { rejected in
-                guard let token = await store.login?.refresh_token else { return nil }
-                let refresh = logins.POST("/token")
-                    .setFormParameters(["grant_type": "refresh_token", "refresh_token": token])
-                let login = try await refresh.decode(Login.self).value
-                try await store.store(login, replacing: token)
-                return .bearer(login.access_token)
-            }
-        )
+        let tokens = try TokenFile(file) { old in
+            guard let token = old.refreshToken else { return nil }
+            let refresh = logins.POST("/token")
+                .setFormParameters(["grant_type": "refresh_token", "refresh_token": token])
+            return try await refresh.decode(Login.self).value.tokens(replacing: token, on: logins.date)
+        }
+        let authentication = Authentication(tokens)
         service.interceptors = [.retry(), authentication]
 
         let form: Parameters = ["grant_type": "password", "username": "ann", "password": password]
         let login = try await logins.POST("/token").setFormParameters(form).decode(Login.self).value
-        try await store.store(login)
-        authentication.update(.bearer(login.access_token))
+        let newTokens = login.tokens(on: logins.date)
+        try await tokens.store(newTokens)
+        authentication.update(newTokens.credential)
 
         #expect(try mode(of: file) == 0o600)
         #expect(try await service.GET("/me").decode(User.self).value.name == "ann")
-        #expect(await LoginStore(file: file).login?.refresh_token == "two")
+        #expect(try await TokenFile(file).tokens()?.refreshToken == "two")
         #expect(try await service.GET("/me").decode(User.self).value.name == "bob")
-        #expect(await LoginStore(file: file).login?.refresh_token == "two")
-        #expect(await LoginStore(file: file).login?.access_token == "c")
-        await store.forget()
-        await #expect(throws: CancellationError.self) { try await store.store(login, replacing: "two") }
-        try await store.deleteFile()
-        try await store.deleteFile()
-        #expect(await LoginStore(file: file).login?.access_token == nil)
+        #expect(try await TokenFile(file).tokens() == TokenFile.Tokens(.bearer("c"), refreshToken: "two"))
+        try await tokens.remove()
+        try await tokens.remove()
+        #expect(try await TokenFile(file).tokens() == nil)
         try server.verify()
-        try await store.store(Login(access_token: "d"))
+        try await tokens.store(TokenFile.Tokens(.bearer("d")))
         authentication.update(.bearer("d"))
         let error = await #expect(throws: WebServiceError.self) { try await service.GET("/me").json().value }
         #expect(error?.status == 401)
@@ -569,9 +534,9 @@ struct CookbookSnippets {
         mock.on(.GET, "/me", .json(User(name: "ann")).header("Cache-Control", "max-age=60").header("Set-Cookie", "a=b"))
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }  // a folder of this test
-        let store = LoginStore(file: folder.appendingPathComponent("login"))
-        try await store.store(Login(access_token: "canary"))
-        let authentication = Authentication(TokenSource { await store.login.map { .bearer($0.access_token) } })
+        let tokens = try TokenFile(folder.appendingPathComponent("login"))
+        try await tokens.store(.init(.bearer("canary")))
+        let authentication = Authentication(tokens)
         let cache = ResponseCache(storage: MemoryStorage())
         let service = service
         service.cookieJar = CookieJar()
@@ -583,11 +548,14 @@ struct CookbookSnippets {
         let feed = Task { for try await _ in service.GET("/feed").lines() {} }
         await eventually("all requests arrive") { mock.receivedRequests.count == 4 }
 
-        await store.forget()
-        authentication.clear()
-        service.cancelAll()
-        service.cookieJar?.removeAll()
-        try await store.deleteFile()
+        do {
+            defer {
+                authentication.clear()
+                service.cancelAll()
+                service.cookieJar?.removeAll()
+            }
+            try await tokens.remove()
+        }
         try await cache.removeAll()
         try await service.deleteAllStored()
 
@@ -599,7 +567,7 @@ struct CookbookSnippets {
         #expect(mock.receivedRequests.count == 5)
         #expect(last.headers["Authorization"] == nil)
         #expect(last.headers["Cookie"] == nil)
-        #expect(await LoginStore(file: folder.appendingPathComponent("login")).login?.access_token == nil)
+        #expect(try await TokenFile(folder.appendingPathComponent("login")).tokens() == nil)
         withExtendedLifetime((writer, started)) {}
     }
 
@@ -860,18 +828,28 @@ struct CookbookSnippets {
         /// The part of swift-log's `Logger` that the snippet uses. This package does not depend on it.
         struct Logger: Sendable {
             enum Level: String { case trace, debug, info, notice, warning, error, critical }
+            typealias Metadata = [String: String]
             let lines = Collected<String>()
-            func log(level: Level, _ message: String) { lines.add("\(level) \(message)") }
+            func log(level: Level, _ message: String, metadata: Metadata) {
+                lines.add("\(level) \(message) \(metadata["path"] ?? "") \(metadata["status"] ?? "")")
+            }
         }
         let logger = Logger()
         mock.on(.GET, "/", [.status(204), .status(404)])
         service.observers = [
-            .log { logger.log(level: Logger.Level(rawValue: $0.level.rawValue) ?? .info, "\($0.text)") }
+            .log { entry in
+                let level = Logger.Level(rawValue: entry.level.rawValue) ?? .info
+                var metadata: Logger.Metadata = ["duration": "\(entry.duration)"]
+                metadata["path"] = entry.exchange.pathTemplate.map { "\($0)" }
+                metadata["status"] = entry.status.map { "\($0)" }
+                logger.log(level: level, "\(entry.text)", metadata: metadata)
+            }
         ]
         try await service.GET("/").empty().value
         _ = await service.GET("/").empty().result
         await eventually("both results are logged") { logger.lines.values.count >= 2 }
         #expect(logger.lines.values.first?.hasPrefix("info #") == true)
+        #expect(logger.lines.values.first?.hasSuffix("/ 204") == true)
         #expect(logger.lines.values.contains { $0.hasPrefix("warning #") })
     }
 

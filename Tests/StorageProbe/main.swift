@@ -13,6 +13,8 @@ import WebServiceSQLite
 //     storage-probe sqlite|file PATH fill COUNT SEED   writes short entries; prints `done`
 //     storage-probe sqlite|file PATH step 0 0          reads, replaces and removes entries
 //     storage-probe sqlite|file PATH fork COUNT SEED   forks, writes and reads; prints `done`
+//     storage-probe tokens PATH store COUNT 0          stores tokens; prints `ack N` for each
+//     storage-probe tokens PATH send COUNT PORT        sends requests with tokens
 //
 // `ack N` is printed after entry N is stored, `done` at the end. `fill` uses a separate key for
 // each entry. `step` prints nothing and runs while system calls fail. `fork` writes and reads in
@@ -84,6 +86,12 @@ func steps(of storage: any ResponseStorage) async -> Int32 {
 }
 
 do {
+    if arguments.count == 5, arguments[0] == "tokens", let count = Int(arguments[3]), let port = Int(arguments[4]) {
+        let file = URL(fileURLWithPath: arguments[1])
+        if arguments[2] == "send" { exit(try await send(count, tokensIn: file, port: port)) }
+        try await store(count, tokensIn: file)
+        exit(0)
+    }
     guard arguments.count == 5, let storage = try makeStorage(arguments[0], arguments[1]),
         let count = Int(arguments[3]),
         let seed = Int(arguments[4]), ["write", "fill", "step", "fork"].contains(arguments[2])

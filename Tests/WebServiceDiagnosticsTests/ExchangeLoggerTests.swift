@@ -3,6 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceEndpoints
+import WebServiceMocking
 
 @testable import WebServiceCore
 @testable import WebServiceDiagnostics
@@ -52,6 +53,43 @@ struct ExchangeLoggerTests {
                 "#N <-- 201 https://h/v1/login?page=2&access_token=[redacted], 0.0 ms",
                 "#N POST https://h/v1/login: 201 in 0.0 ms, 3 bytes",
             ])
+    }
+
+    @Test("Entries have the status, the attempt, the duration and the template of the path as values")
+    func values() async throws {
+        let clock = TestClock()
+        let mock = MockService(baseURLString: "https://h/v1", clock: clock)
+        let service = mock.service
+        service.interceptors = [.retry()]
+        service.observers = [.log(.debug) { entries.add($0) }]
+        mock.on(.GET, "/v1/brewers/7", [.error(URLError(.cannotConnectToHost)), .status(503), .status(204)])
+        let task = Task(executorPreference: clock.executor) {
+            try await service.GET("brewers/{id}?a=b", pathParameters: ["id": 7]).empty().value
+        }
+        await clock.advance(by: .seconds(60))
+        try await task.value
+
+        let all = entries.values
+        #expect(Set(all.map(\.exchange.pathTemplate)) == ["/brewers/{id}"])
+        let attempts = all.filter { $0.attempt != nil }
+        #expect(attempts.map(\.attempt) == [1, 1, 2, 2, 3, 3, 3])
+        #expect(attempts.map(\.status) == [nil, nil, nil, 503, nil, 204, 204])
+        #expect(attempts.map(\.failure) == [nil, "URLError -1004", nil, nil, nil, nil, nil])
+        let last = try #require(all.last)
+        #expect(last.duration > .zero)
+        #expect(last.duration == all.map(\.duration).max())
+    }
+
+    @Test("An entry of an exchange without a response has its error as a value")
+    func failure() async throws {
+        let mock = MockService()
+        mock.on(.GET, "/a", .error(URLError(.notConnectedToInternet)))
+        mock.service.observers = [.log { entries.add($0) }]
+        _ = await mock.service.GET("/a").empty().result
+        let entry = try #require(entries.values.first)
+        #expect(entry.failure == "URLError -1009")
+        #expect(entry.status == nil)
+        #expect(entry.attempt == 1)
     }
 
     @Test("The level trace logs requests and their responses with header fields and bodies")

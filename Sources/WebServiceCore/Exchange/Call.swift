@@ -47,6 +47,9 @@ struct Call: Sendable {
     /// The scope in which the task was resumed, and to which its handlers belong.
     var scope: DeadlineScope?
     var recordsHandlers = false
+    /// A Boolean value that indicates whether the service counts the handlers that run next, which
+    /// include custom closures (``ServiceCore/endHandlers()``).
+    var countsHandlers = false
     var chain = HandlerChain()
     private var delegateReference: DelegateReference?
     private var steps = Steps()
@@ -303,6 +306,8 @@ struct Call: Sendable {
         var awaiter: CheckedContinuation<Void, Never>?
         /// A Boolean value that indicates whether the caller must run the handlers.
         var runsHandlers = false
+        /// A Boolean value that indicates whether the service counts them.
+        var countsHandlers = false
         /// The values before the result, which accept no further value.
         var preludes: [any Prelude] = []
         var alarm: Alarm?
@@ -348,8 +353,10 @@ struct Call: Sendable {
         var continuation: CheckedContinuation<Void, Never>?
         if case .waiting(let waiting) = awaiter { continuation = waiting }
         awaiter = nil
+        let claims = !isSuspended && !awaiterRuns && chain.claim()
+        countsHandlers = claims && !chain.holdsOnlyOwnSteps
         return CompleteAction(
-            awaiter: continuation, runsHandlers: !isSuspended && !awaiterRuns && chain.claim(), preludes: awaited,
+            awaiter: continuation, runsHandlers: claims, countsHandlers: countsHandlers, preludes: awaited,
             alarm: inFlight.alarm, work: inFlight.work, cancelsWork: isInterrupted, events: delivers ? events : nil,
             receivers: receivers, held: held)
     }

@@ -162,6 +162,10 @@ public final class ObservedExchange: Sendable {
     /// a storage.
     public let request: Request?
 
+    /// The path of the request with its placeholders (``Request/pathTemplate``); `nil` without a
+    /// request, or with an absolute URL.
+    public var pathTemplate: String? { request?.pathTemplate }
+
     /// A Boolean value that indicates whether the exchange consists of other exchanges
     /// (``parent``): a typed request, the read of a storage, or a download.
     public let isComposite: Bool

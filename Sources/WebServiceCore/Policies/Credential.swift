@@ -18,9 +18,28 @@ public struct Credential: Sendable, Hashable {
         self.expires = expires
     }
 
+    /// Creates a credential that expires after a duration, for example after the `expires_in` of a
+    /// token response (RFC 6749, section 5.1).
+    ///
+    /// - Parameters:
+    ///   - header: The name of the header field. Defaults to `Authorization`.
+    ///   - value: The value of the field.
+    ///   - lifetime: The duration; `nil` if it is unknown. A negative duration counts as zero.
+    ///   - date: The date at which the duration begins. Pass ``WebService/date``.
+    public init(header: Headers.Name = .authorization, value: String, expiresIn lifetime: Duration?, from date: Date) {
+        let expires = lifetime.map { date.addingTimeInterval(max($0, .zero).inSeconds) }
+        self.init(header: header, value: value, expires: expires)
+    }
+
     /// Returns a credential with a bearer token: `Authorization: Bearer …` (RFC 6750).
     public static func bearer(_ token: String, expires: Date? = nil) -> Credential {
         Credential(value: "Bearer \(token)", expires: expires)
+    }
+
+    /// Returns a credential with a bearer token that expires after a duration; see
+    /// ``init(header:value:expiresIn:from:)``.
+    public static func bearer(_ token: String, expiresIn lifetime: Duration?, from date: Date) -> Credential {
+        Credential(value: "Bearer \(token)", expiresIn: lifetime, from: date)
     }
 
     /// Returns a credential with a user name and a password in UTF-8: `Authorization: Basic …` (RFC

@@ -37,6 +37,15 @@ extension Request {
             return text
         }
 
+        /// See ``Request/pathTemplate``.
+        var template: String? {
+            guard case .path(let path, _, _) = self else { return nil }
+            let bytes = Array(path.utf8)
+            guard BaseURL.scheme(of: bytes) == nil else { return nil }
+            let end = bytes.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? bytes.endIndex
+            return (bytes.first == UInt8(ascii: "/") ? "" : "/") + String(decoding: bytes[..<end], as: UTF8.self)
+        }
+
         /// Writes `https://host:port/path?query`, with every byte valid according to RFC 3986.
         ///
         /// A fragment is dropped.

@@ -281,6 +281,14 @@ extension Request {
         set { location = .absolute(newValue?.absoluteString ?? "") }
     }
 
+    /// The path as it was passed to the service, with its placeholders and without a query:
+    /// `/brewers/{id}`.
+    ///
+    /// Use it to group requests in metrics and traces. If you pass values as `pathParameters`, all
+    /// requests of an operation have the same template. It does not include the path of the base
+    /// URL. `nil` for a request with an absolute URL, and after ``url`` was set.
+    public var pathTemplate: String? { location.template }
+
     /// The media type of the body.
     ///
     /// This is the `Content-Type` header field if it is set, otherwise the media type of the body

@@ -94,6 +94,7 @@ struct InFlight: Sendable {
     private var entries: [ObjectIdentifier: (order: UInt64, entry: Entry)] = [:]
     private var last: UInt64 = 0
     private var isInvalidated = false
+    private var isFinishing = false
     var observers = ChangeObservers<Void>()
 
     /// The observers to notify of a change, and the work to release, both outside the lock.
@@ -118,7 +119,7 @@ struct InFlight: Sendable {
 
     /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
     mutating func begin(_ work: any InFlightWork, isRetained: Bool = true) throws(WebServiceError) -> Change {
-        try checkValid()
+        try checkAccepts()
         last += 1
         let entry = isRetained ? Entry.retained(work) : .unretained(WeakWork(work: work))
         entries[work.workID] = (last, entry)
@@ -138,11 +139,24 @@ struct InFlight: Sendable {
 
     mutating func invalidate() { isInvalidated = true }
 
+    /// Refuses work, except the refresh of a credential.
+    mutating func finish() { isFinishing = true }
+
     /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
     func checkValid() throws(WebServiceError) {
-        guard isInvalidated else { return }
-        throw WebServiceError(
-            .serviceInvalidated, "the service was invalidated and sends no requests; create another WebService")
+        if isInvalidated { throw Self.refusal }
+    }
+
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``, also while the service finishes. The
+    ///   exchanges in flight may wait for a refresh.
+    func checkAccepts() throws(WebServiceError) {
+        if isInvalidated || isFinishing && Refresh.current.isEmpty { throw Self.refusal }
+    }
+
+    private static var refusal: WebServiceError {
+        WebServiceError(
+            .serviceInvalidated,
+            "the service was invalidated or is finishing, and sends no further requests; create another WebService")
     }
 
     /// The notification of a change.
@@ -207,5 +221,44 @@ extension WebService {
     public func invalidate() {
         core.invalidate()
         cancelAll()
+    }
+
+    /// Refuses further exchanges, and waits until those in flight and their handlers have ended. At
+    /// the limit, cancels what is still in flight.
+    ///
+    /// Call it when the program ends, after it has stopped to accept work of its own, for example in
+    /// the handler of SIGTERM:
+    /// ```swift
+    /// if await !service.finish(within: .seconds(20)) { logger.warning("requests were cancelled") }
+    /// ```
+    /// - From the call on, a task that is resumed fails with
+    ///   ``WebServiceError/Code/serviceInvalidated``, also one that is resumed by a handler, and so
+    ///   does an event stream that would reconnect. The exchanges in flight continue, with their
+    ///   retries, redirects, refreshes of credentials, parts of downloads and uploads, and endpoints
+    ///   of typed requests. Requests of custom interceptors are further exchanges: send them with a
+    ///   separate service.
+    /// - A stream is in flight until its reader has received the end of the body or released it.
+    ///   Handlers count if they were added before the result arrived. Code after an `await` of a
+    ///   result belongs to the program.
+    /// - At the limit, or if the calling Swift task is cancelled, exchanges end as after
+    ///   ``invalidate()``. The method then does not wait for handlers, but until the session sends
+    ///   no further byte, if it is a `CurlSession`.
+    ///
+    /// A clone is not affected. Concurrent calls all wait. The session is not closed, because other
+    /// services may use it.
+    ///
+    /// - Parameter limit: The maximum duration of the wait, on the service's ``clock``.
+    /// - Returns: Whether everything has ended before the limit.
+    @discardableResult
+    public func finish(within limit: Duration) async -> Bool {
+        // An error is the cancellation of the Swift task, after which nothing is waited for.
+        let hasEnded = try? await core.clock.value(within: limit) { [core] in
+            await core.finish()
+            return !Task.isCancelled
+        }
+        core.invalidate()
+        cancelAll()
+        if hasEnded != true { await core.leave() }
+        return hasEnded == true
     }
 }

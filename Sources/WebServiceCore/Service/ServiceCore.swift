@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 
 /// The state that a ``WebService`` and its tasks share.
 ///
@@ -28,6 +29,9 @@ package final class ServiceCore: Sendable {
     /// A Boolean value that indicates whether the data source may supply the delegate.
     let suppliesDelegate: Bool
     private let state: Mutex<State>
+    /// The number of tasks that run custom handlers.
+    private let runningHandlers = Atomic(0)
+    private let isFinishing = Atomic(false)
 
     init(
         baseURLString: String, urlBuilder: (@Sendable (URL?, String) throws -> URL)?, clock: TaskClock,
@@ -129,9 +133,39 @@ extension ServiceCore {
         state.withLock { $0.inFlight.invalidate() }
     }
 
+    /// Counts the handlers of a task, before its exchange ends.
+    func beginHandlers() { runningHandlers.add(1, ordering: .sequentiallyConsistent) }
+
+    func endHandlers() {
+        let count = runningHandlers.subtract(1, ordering: .sequentiallyConsistent).newValue
+        if count == 0, isFinishing.load(ordering: .sequentiallyConsistent) {
+            state.withLock { $0.inFlight.change }.notify()
+        }
+    }
+
+    /// Refuses further work, except that of the exchanges in flight, and waits until they and the
+    /// handlers have ended, or the Swift task is cancelled.
+    func finish() async {
+        isFinishing.store(true, ordering: .sequentiallyConsistent)
+        let changes = changes
+        state.withLock { $0.inFlight.finish() }
+        for await _ in changes where isIdle { return }
+    }
+
+    /// A Boolean value that indicates whether nothing is in flight and no handler runs. A task's
+    /// handlers are counted before its exchange ends.
+    private var isIdle: Bool {
+        workInFlight.isEmpty && runningHandlers.load(ordering: .sequentiallyConsistent) == 0
+    }
+
     /// - Throws: ``WebServiceError/Code/serviceInvalidated``.
     func checkValid() throws(WebServiceError) {
         try state.withLock { state throws(WebServiceError) in try state.inFlight.checkValid() }
+    }
+
+    /// - Throws: ``WebServiceError/Code/serviceInvalidated``, also while the service finishes.
+    func checkAccepts() throws(WebServiceError) {
+        try state.withLock { state throws(WebServiceError) in try state.inFlight.checkAccepts() }
     }
 
     /// A sequence with an element after each change of the work in flight, and one at the start. A

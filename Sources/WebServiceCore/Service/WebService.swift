@@ -141,6 +141,11 @@ public final class WebService: Sendable {
     /// any thread.
     public var clock: any Clock<Duration> { core.clock.standard }
 
+    /// The current date on the service's ``clock``.
+    ///
+    /// Compute expiry dates from it, so that tests with a `TestClock` determine them.
+    public var date: Date { core.clock.date }
+
     /// The session that sends the requests. Tasks read it when they are resumed. Defaults to
     /// ``defaultSession``.
     public var session: any Session {

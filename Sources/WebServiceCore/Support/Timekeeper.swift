@@ -305,7 +305,7 @@ final class ClockTimekeeper<Base: Clock>: Timekeeper where Base.Duration == Dura
 
 extension TaskClock {
     /// - Parameter clock: The clock of a service; `nil` for the system clock.
-    init(standard clock: (any Clock<Duration>)?) {
+    package init(standard clock: (any Clock<Duration>)?) {
         switch clock {
         case nil, is SuspendingClock: self.init(nil)
         case let timekeeper as any Timekeeper: self.init(timekeeper)

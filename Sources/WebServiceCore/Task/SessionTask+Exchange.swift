@@ -138,6 +138,7 @@ extension SessionTask {
     }
 
     func end(_ action: Call.CompleteAction, _ result: Result<Response, any Error>) {
+        if action.countsHandlers { service.beginHandlers() }
         action.events?.deliver()
         for receiver in action.receivers.all { receiver.abandon() }
         for request in action.held { request.set(false) }

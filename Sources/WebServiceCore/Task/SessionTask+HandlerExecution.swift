@@ -31,6 +31,8 @@ extension SessionTask {
         let recordsHandlers: Bool
         /// The body as JSON, once a handler has parsed it.
         var json: ChainValue?
+        /// A Boolean value that indicates whether the service counts the handlers.
+        fileprivate(set) var isCounted = false
 
         init(_ state: borrowing Call, _ task: SessionTask) {
             observed = ObservedResult(
@@ -76,7 +78,10 @@ extension SessionTask {
 
         init(_ state: inout Call, _ task: SessionTask) {
             track = state.chain.pickUp()
-            context = Context(state, task)
+            var context = Context(state, task)
+            context.isCounted = state.countsHandlers
+            state.countsHandlers = false
+            self.context = context
             step = state.nextStep(on: track)
             scope = state.scope
         }
@@ -89,6 +94,7 @@ extension SessionTask {
         while true {
             switch step {
             case .rest(let isDrained, _):
+                if context.isCounted { service.endHandlers() }
                 return isDrained
             case .run(let handler) where isAwaiting && !handler.isOwnStep:
                 Task(executorPreference: self.clock.executor) { [context, track, step] in

@@ -115,4 +115,23 @@ import Testing
             expectFailure(.invalidURL) { try request.urlRequest() }
         }
     }
+
+    @Test(
+        "The template of a path has its placeholders, and neither a query nor the base path",
+        arguments: [
+            ("/brewers/{id}", "/brewers/{id}"), ("brewers/{id}?state={id}#a", "/brewers/{id}"), ("", "/"),
+            ("?a=b", "/"), ("https://other/brewers/{id}", nil),
+        ])
+    func pathTemplate(_ path: String, _ template: String?) {
+        let service = WebService(baseURLString: "https://h/v1")
+        #expect(service.request(.GET, path: path, pathParameters: ["id": "s3cret"]).pathTemplate == template)
+    }
+
+    @Test("A request with an absolute URL has no template of its path")
+    func absolutePathTemplate() {
+        var request = WebService(baseURLString: "https://h").request(.GET, path: "/a")
+        request.url = URL(string: "https://h/b")
+        #expect(request.pathTemplate == nil)
+        #expect(Request(.GET, url: "https://h/a").pathTemplate == nil)
+    }
 }

@@ -1,36 +1,20 @@
-import Foundation
 import Logging
 import WebServiceCore
+import WebServiceDiagnostics
 
-/// An interceptor that logs each exchange with swift-log.
-///
-/// Install it before `.retry()` for one entry per exchange, or after it for one entry per attempt.
-/// The query of a URL may contain secrets, so that only the path is logged.
-public struct LoggingInterceptor: Interceptor {
-    private let logger: Logger
-
-    /// Creates an interceptor with a logger.
-    public init(logger: Logger) {
-        self.logger = logger
-    }
-
-    /// Sends the request, and logs its method, path, status and duration.
-    public func intercept(_ request: Request, next: Next) async throws -> Response {
-        var metadata: Logger.Metadata = [
-            "method": "\(request.method)", "path": "\(request.url?.path ?? "")",
-        ]
-        let start = ContinuousClock.now
-        do {
-            let response = try await next(request)
-            metadata["status"] = "\(response.status)"
-            metadata["duration"] = "\(start.duration(to: .now))"
-            logger.info("request completed", metadata: metadata)
-            return response
-        } catch {
-            metadata["duration"] = "\(start.duration(to: .now))"
-            metadata["error"] = "\(error)"
-            logger.error("request failed", metadata: metadata)
-            throw error
+extension Observer where Self == ExchangeLogger {
+    /// Returns an observer that logs each exchange with swift-log, with its values as metadata.
+    ///
+    /// Secrets are redacted.
+    public static func swiftLog(_ logger: Logger, level: LogEntry.Level = .info) -> ExchangeLogger {
+        .log(level) { entry in
+            var metadata: Logger.Metadata = ["exchange": "\(entry.exchange.id)", "duration": "\(entry.duration)"]
+            metadata["method"] = entry.exchange.request.map { "\($0.method)" }
+            metadata["path"] = entry.exchange.pathTemplate.map { "\($0)" }
+            metadata["status"] = entry.status.map { "\($0)" }
+            metadata["attempt"] = entry.attempt.map { "\($0)" }
+            metadata["error"] = entry.failure.map { "\($0)" }
+            logger.log(level: Logger.Level(rawValue: entry.level.rawValue) ?? .info, "\(entry.text)", metadata: metadata)
         }
     }
 }

@@ -1,36 +1,30 @@
 import Metrics
 import WebServiceCore
 
-/// An interceptor that records the duration of each exchange with swift-metrics.
-///
-/// The timer `http_client_request_duration` has the dimensions `method` and `status`; the status of
-/// an exchange without a response is `error`.
-public struct MetricsInterceptor: Interceptor {
-    private let factory: any MetricsFactory
-
-    /// Creates an interceptor.
+extension Observer where Self == MetricsObserver {
+    /// Returns an observer that records the duration of each exchange with swift-metrics.
+    ///
+    /// The timer and its dimensions are those of the OpenTelemetry semantic conventions for HTTP
+    /// client metrics, version 1.44. The dimension `url.template` is the path with its
+    /// placeholders, so that the number of timers does not grow with the values.
     ///
     /// - Parameter factory: Defaults to the factory of the process.
-    public init(factory: any MetricsFactory = MetricsSystem.factory) {
-        self.factory = factory
-    }
-
-    /// Sends the request and records its duration in nanoseconds.
-    public func intercept(_ request: Request, next: Next) async throws -> Response {
-        let start = ContinuousClock.now
-        do {
-            let response = try await next(request)
-            record(start, request, status: String(response.status))
-            return response
-        } catch {
-            record(start, request, status: "error")
-            throw error
+    public static func swiftMetrics(factory: any MetricsFactory = MetricsSystem.factory) -> MetricsObserver {
+        .metrics { metrics in
+            guard let request = metrics.exchange.request else { return }
+            let url = request.url
+            let dimensions: [(String, String?)] = [
+                ("http.request.method", request.method.rawValue),
+                ("server.address", url?.host()),
+                ("server.port", url.map { String($0.port ?? ($0.scheme == "http" ? 80 : 443)) }),
+                ("url.template", request.pathTemplate),
+                ("http.response.status_code", metrics.status.map { String($0) }),
+                ("error.type", metrics.failure ?? metrics.status.flatMap { $0 >= 400 ? String($0) : nil }),
+            ]
+            Timer(
+                label: "http.client.request.duration",
+                dimensions: dimensions.compactMap { name, value in value.map { (name, $0) } }, factory: factory
+            ).record(duration: metrics.duration)
         }
-    }
-
-    private func record(_ start: ContinuousClock.Instant, _ request: Request, status: String) {
-        let dimensions = [("method", "\(request.method)"), ("status", status)]
-        Timer(label: "http_client_request_duration", dimensions: dimensions, factory: factory)
-            .record(duration: start.duration(to: .now))
     }
 }

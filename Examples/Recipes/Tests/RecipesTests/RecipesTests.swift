@@ -16,41 +16,49 @@ import WebServiceServer
 struct RecipesTests {
     let mock = MockService()
 
-    @Test("swift-log: an exchange is one entry with method, path and status, and without the query")
+    @Test("swift-log: an exchange is one entry with the template of its path, its status and its attempts")
     func swiftLog() async throws {
         let handler = InMemoryLogHandler()
-        mock.service.interceptors = [LoggingInterceptor(logger: Logger(label: "client") { _ in handler })]
-        mock.on(.GET, "/brewers", .status(204))
-        _ = try await mock.service.GET("/brewers?token=canary").data().value
+        mock.service.observers = [.swiftLog(Logger(label: "client") { _ in handler })]
+        mock.on(.GET, "/brewers/7", .status(204))
+        _ = try await mock.service.GET("/brewers/{id}?token=canary", pathParameters: ["id": 7]).data().value
         let entry = try #require(handler.entries.first)
         #expect(handler.entries.count == 1)
         #expect(entry.level == .info)
         #expect(entry.metadata["method"] == "GET")
-        #expect(entry.metadata["path"] == "/brewers")
+        #expect(entry.metadata["path"] == "/brewers/{id}")
         #expect(entry.metadata["status"] == "204")
+        #expect(entry.metadata["attempt"] == "1")
+        #expect(entry.metadata["error"] == nil)
+        #expect(!"\(entry)".contains("canary"))
     }
 
-    @Test("swift-log: a failed exchange is an entry with the error")
+    @Test("swift-log: a failed attempt and its exchange are entries with the error")
     func swiftLogFailure() async throws {
         let handler = InMemoryLogHandler()
-        mock.service.interceptors = [LoggingInterceptor(logger: Logger(label: "client") { _ in handler })]
+        mock.service.observers = [.swiftLog(Logger(label: "client") { _ in handler })]
         mock.on(.GET, "/brewers", .error(URLError(.notConnectedToInternet)))
         await #expect(throws: URLError.self) { try await mock.service.GET("/brewers").data().value }
-        #expect(handler.entries.map(\.level) == [.error])
+        #expect(handler.entries.map(\.level) == [.warning, .error])
+        #expect(handler.entries.first?.metadata["error"] == "URLError -1009")
     }
 
-    @Test("swift-metrics: each exchange records its duration by method and status")
+    @Test("swift-metrics: each exchange records its duration with the attributes of OpenTelemetry")
     func swiftMetrics() async throws {
         let metrics = TestMetrics()
-        mock.service.interceptors = [MetricsInterceptor(factory: metrics)]
-        mock.on(.GET, "/brewers", [.status(200), .status(200), .error(URLError(.timedOut))])
-        for _ in 0..<3 { _ = await mock.service.GET("/brewers").data().result }
-        let accepted = try metrics.expectTimer(
-            "http_client_request_duration", [("method", "GET"), ("status", "200")])
-        let failed = try metrics.expectTimer(
-            "http_client_request_duration", [("method", "GET"), ("status", "error")])
-        #expect(accepted.values.count == 2)
-        #expect(failed.values.count == 1)
+        mock.service.observers = [.swiftMetrics(factory: metrics)]
+        mock.on(.path("/brewers/*"), [.status(200), .status(200), .status(404), .error(URLError(.timedOut))])
+        for id in 0..<4 { _ = await mock.service.GET("/brewers/{id}", pathParameters: ["id": id]).data().result }
+        let common = [
+            ("http.request.method", "GET"), ("server.address", "mock.test"), ("server.port", "443"),
+            ("url.template", "/brewers/{id}"),
+        ]
+        func count(_ others: [(String, String)]) throws -> Int {
+            try metrics.expectTimer("http.client.request.duration", common + others).values.count
+        }
+        #expect(try count([("http.response.status_code", "200")]) == 2)
+        #expect(try count([("http.response.status_code", "404"), ("error.type", "404")]) == 1)
+        #expect(try count([("error.type", "URLError -1001")]) == 1)
     }
 
     @Test("swift-distributed-tracing: the span is a child of the caller's span and its context is sent")
@@ -62,7 +70,7 @@ struct RecipesTests {
             _ = try await mock.service.GET("/brewers").data().validateNothing().value
         }
         let spans = tracer.finishedSpans
-        #expect(spans.map(\.operationName) == ["GET", "screen"])
+        #expect(spans.map(\.operationName) == ["GET /brewers", "screen"])
         let client = try #require(spans.first)
         let screen = try #require(spans.last)
         #expect(client.traceID == screen.traceID)
@@ -71,6 +79,42 @@ struct RecipesTests {
         let request = try #require(mock.session.receivedRequests.first)
         #expect(request.headers[Headers.Name(InMemoryTracer.traceIDKey)] == client.traceID)
         #expect(request.headers[Headers.Name(InMemoryTracer.spanIDKey)] == client.spanID)
+    }
+
+    @Test("swift-distributed-tracing: each attempt is a span with the attributes of OpenTelemetry")
+    func attributes() async throws {
+        let tracer = InMemoryTracer()
+        mock.service.interceptors = [.retry(baseDelay: .zero), TracingInterceptor(tracer: tracer)]
+        mock.on(.GET, "/brewers/7", [.error(URLError(.cannotConnectToHost)), .status(503), .status(200)])
+        _ = try await mock.service.GET("/brewers/{id}?token=canary", pathParameters: ["id": 7]).data().value
+        let spans = tracer.finishedSpans.map { span in
+            var values: [String: String] = [:]
+            span.attributes.forEach { values[$0] = "\($1)" }
+            return values
+        }
+        #expect(spans.count == 3)
+        for span in spans {
+            #expect(span["http.request.method"]?.contains("GET") == true)
+            #expect(span["url.template"]?.contains("/brewers/{id}") == true)
+            #expect(span["server.address"]?.contains("mock.test") == true)
+            #expect(span["server.port"]?.contains("443") == true)
+            #expect(span["url.full"]?.contains("https://mock.test/brewers/7?token=") == true)
+            #expect(span["url.full"]?.contains("canary") == false)
+        }
+        #expect(spans[0]["error.type"]?.contains("URLError") == true)
+        #expect(spans[0]["http.response.status_code"] == nil)
+        #expect(spans[1]["error.type"]?.contains("503") == true)
+        #expect(spans[2]["error.type"] == nil)
+        #expect(spans[2]["http.response.status_code"]?.contains("200") == true)
+    }
+
+    @Test("Without arguments, the observer and the interceptor use those of the process")
+    func installed() async throws {
+        let service = mock.service
+        mock.on(.GET, "/brewers", .status(204))
+        service.observers = [.swiftMetrics()]
+        service.interceptors = [.retry(), TracingInterceptor()]
+        #expect(try await service.GET("/brewers").data().value.isEmpty)
     }
 
     @Test("swift-argument-parser: a command sends its request to the base URL of its option")
