@@ -571,6 +571,17 @@ struct CookbookSnippets {
         withExtendedLifetime((writer, started)) {}
     }
 
+    @Test("The requests in flight end before the program")
+    func shutdown() async throws {
+        let service = service
+        mock.on(.GET, "/slow", .status(204))
+        let task = service.GET("/slow").empty().resume()
+        if await !service.finish(within: .seconds(20)) { print("requests were cancelled") }
+        try await task.value
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/slow").empty().value }
+        #expect(error?.code == .serviceInvalidated)
+    }
+
     @Test("The decoder of a service applies to its tasks")
     func decoder() async throws {
         mock.on(.GET, "/releases/latest", .text(#"{"tag_name": "1.0", "published_at": "2026-11-20T08:00:00Z"}"#))

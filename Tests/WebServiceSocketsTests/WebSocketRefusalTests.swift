@@ -109,7 +109,7 @@ struct WebSocketRefusalTests {
         let service = WebService(baseURLString: server.baseURLString)
         service.session = try CurlSession(configuration: configuration)
         #expect(code(await failure { _ = try await service.webSocket("/chat") }) == .destinationRefused)
-        let messages = service.webSocketMessages("/chat")
+        let messages = service.reconnectingWebSocket("/chat").messages
         #expect(code(await failure { for try await _ in messages {} }) == .destinationRefused)
         #expect(server.connectionCount == 0)
         configuration.destinations.exceptions = ["127.0.0.1"]

@@ -175,7 +175,7 @@ struct FinishTests {
             return .text("done")
         }
         let service = WebService(baseURLString: server.baseURLString)
-        let tasks = (0..<count).map { _ in service.GET("/slow").text().resume() }
+        let tasks = (0..<count).map { _ in service.GET("/slow").string().resume() }
         await arrived.wait(for: 1)
         let finishing = Task { await service.finish(within: .seconds(60)) }
         await eventually { (try? service.core.checkAccepts()) == nil }

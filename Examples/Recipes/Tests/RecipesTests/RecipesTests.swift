@@ -4,6 +4,8 @@ import InMemoryLogging
 import InMemoryTracing
 import Logging
 import MetricsTestKit
+import ServiceLifecycle
+import ServiceLifecycleTestKit
 import Testing
 import Tracing
 import WebServiceCore
@@ -115,6 +117,35 @@ struct RecipesTests {
         service.observers = [.swiftMetrics()]
         service.interceptors = [.retry(), TracingInterceptor()]
         #expect(try await service.GET("/brewers").data().value.isEmpty)
+    }
+
+    @Test("swift-service-lifecycle: a request in flight ends before the group, and later ones are refused")
+    func lifecycle() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        let (arrivals, arrival) = AsyncStream<Void>.makeStream()
+        let (turns, turn) = AsyncStream<Void>.makeStream()
+        server.on(.GET, "/slow") { _ in
+            arrival.yield()
+            for await _ in turns { break }
+            return .status(204)
+        }
+        let client = WebService(baseURLString: server.baseURLString)
+        let group = ServiceGroup(services: [ClientLifecycle(client)], logger: Logger(label: "group"))
+        let running = Task { try await group.run() }
+        let request = client.GET("/slow").empty().resume()
+        for await _ in arrivals { break }
+        await group.triggerGracefulShutdown()
+        var refusal: WebServiceError?
+        while refusal == nil {
+            do { _ = try await client.GET("/other").data().validateNothing().value } catch {
+                refusal = error as? WebServiceError
+            }
+        }
+        #expect(refusal?.code == .serviceInvalidated)
+        turn.yield()
+        try await request.value
+        try await running.value
     }
 
     @Test("swift-argument-parser: a command sends its request to the base URL of its option")
