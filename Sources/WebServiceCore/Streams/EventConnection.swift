@@ -93,6 +93,8 @@ struct EventConnection: ElementReader {
         do {
             if bytes == nil {
                 guard let body = try await open() else { return .end }
+                // A cancellation before the service has listed the connection has not reached it.
+                try reconnections.checkNotCancelled()
                 bytes = body.makeAsyncIterator()
             }
             while true {

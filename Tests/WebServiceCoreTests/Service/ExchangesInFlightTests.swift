@@ -213,6 +213,26 @@ struct ExchangesInFlightTests {
         #expect(service.exchanges.isEmpty)
     }
 
+    @Test("cancelAll() ends an event stream whose next connection has not begun")
+    func beforeConnection() async throws {
+        let session = HandSession { exchange in
+            let isFirst = exchange.request.urlRequestValue.value(forHTTPHeaderField: "Last-Event-ID") == nil
+            exchange.completion(Data("id: \(isFirst ? 1 : 2)\ndata: a\n\n".utf8), .eventStream, nil)
+        }
+        let keeper = InterruptedWaits()
+        let service = WebService.make(session, timekeeper: keeper)
+        let events = Collected<String?>()
+        let reader = Task {
+            for try await event in service.GET("/x").events(.reconnecting()) { events.add(event.id) }
+        }
+        await eventually { service.exchanges.map(\.kind) == [.reconnection] }
+        keeper.interrupt { service.cancelAll() }
+        keeper.advance(by: .seconds(60))
+        await #expect(throws: URLError(.cancelled)) { try await reader.value }
+        #expect(events.values == ["1"])
+        #expect(service.exchanges.isEmpty)
+    }
+
     // MARK: Invalidation
 
     @Test("After invalidate(), a task fails with serviceInvalidated and sends nothing")
@@ -259,4 +279,33 @@ private final class InterruptingClock: Timekeeper {
 
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm { alarms.add(at: 1, target) }
     func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
+}
+
+/// A clock that calls a closure when a wait has ended, before its caller continues.
+private final class InterruptedWaits: Timekeeper {
+    private let base = ManualTimekeeper()
+    private let interruption = Mutex<(@Sendable () -> Void)?>(nil)
+
+    var instant: UInt64 { base.instant }
+
+    func interrupt(_ body: @escaping @Sendable () -> Void) { interruption.withLock { $0 = body } }
+
+    func advance(by duration: Duration) { base.advance(by: duration) }
+
+    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
+        base.schedule(after: delay, target)
+    }
+
+    func cancel(_ alarm: Alarm) {
+        base.cancel(alarm)
+        interruption.withLock { $0.take() }?()
+    }
+}
+
+extension URLResponse {
+    fileprivate static var eventStream: HTTPURLResponse? {
+        HTTPURLResponse(
+            url: URL(fileURLWithPath: "/"), statusCode: 200, httpVersion: nil,
+            headerFields: ["Content-Type": "text/event-stream"])
+    }
 }

@@ -72,8 +72,8 @@ struct FinishTests {
     @Test("A refresh over the same service is sent, and the exchange that waits for it ends")
     func refresh() async throws {
         mock.on(.POST, "/token", .json(["token": "b"]))
-        mock.on(.path("/me") && .header("Authorization", "Bearer b"), .status(204))
         mock.on(.GET, "/me", MockResponse(statusCode: 401).after(.seconds(10)))
+        mock.on(.path("/me") && .header("Authorization", "Bearer b"), .status(204))
         service.interceptors = [
             Authentication(
                 TokenSource({ .bearer("a") }) { [service] _ in
@@ -167,11 +167,11 @@ struct FinishTests {
 
     @Test("Over a real connection, all responses in flight arrive", arguments: [1, 40])
     func server(_ count: Int) async throws {
-        let (arrived, turn) = (Collected<Int>(), Once<Void>())
+        let (arrived, turn) = (Collected<Int>(), Collected<Int>())
         let server = try MockServer.forTest()
         server.on(.GET, "/slow") { _ in
             arrived.add(0)
-            await turn.value
+            await turn.wait()
             return .text("done")
         }
         let service = WebService(baseURLString: server.baseURLString)
@@ -179,7 +179,7 @@ struct FinishTests {
         await arrived.wait(for: 1)
         let finishing = Task { await service.finish(within: .seconds(60)) }
         await eventually { (try? service.core.checkAccepts()) == nil }
-        turn.set(())
+        turn.add(0)
         for task in tasks { #expect(try await task.value == "done") }
         #expect(await finishing.value)
     }
