@@ -137,7 +137,7 @@ public struct Next: Sendable {
     /// Returns whether no request of the exchange has reached a server, including redirects and
     /// earlier attempts: each one failed with one of the errors.
     package func hasSentNothing(ifFailedWith codes: Set<URLError.Code>) -> Bool {
-        task.root.log.allAttemptsFailed(with: codes)
+        task.root.log.allAttempts { codes.contains($0.code) }
     }
 
     /// The origin of the base URL of the service; `nil` without a base URL.
