@@ -77,6 +77,22 @@ struct UnsentRequestTests {
         #expect(server.receivedRequests.map(\.body) == [Data("ale".utf8)])
     }
 
+    @Test("A hedged request is sent to the next endpoint as soon as a connection is refused", arguments: Transport.allCases)
+    func hedging(transport: Transport) async throws {
+        let server = try MockServer.forTest { _ in .text("beer") }
+        let dead = try vacant()
+        let service = WebService(dead, session: try transport.session())
+        let origins = [dead, server.baseURLString].compactMap(Origin.init)
+        service.interceptors = [
+            .hedging(after: .fixed(.seconds(1_000)), hedgesFailures: true), .endpoints(origins),
+        ]
+        let task = service.GET("/beer").string()
+        #expect(try await task.value == "beer")
+        #expect(
+            task.timeline.events.first { $0.kind == .hedging }?.detail
+                == "second request, because the first one failed")
+    }
+
     @Test("A POST that the server has received is not sent again", arguments: Transport.allCases)
     func received(transport: Transport) async throws {
         var silent = MockResponse(statusCode: 200)
