@@ -826,6 +826,13 @@ struct GuideSnippets {
         #expect(orders[0]?["name"]?.string == "Long Trail")
     }
 
+    @Test("Identical requests are coalesced")
+    func coalescing() async throws {
+        service.interceptors = [.userAgent("brewery/2"), .coalescing()]
+        service.interceptors = [.coalescing()]
+        #expect(try await service.GET("/brewers").decode([Brewer].self).value == [Brewer(name: "Long Trail")])
+    }
+
     @Test("Plain requests join and replace equal ones")
     func plainDuplicates() async throws {
         let text = "ale"
