@@ -126,8 +126,3 @@ extension ResponseCache {
         return false
     }
 }
-
-extension Request.Method {
-    /// A Boolean value that indicates whether the method is safe (RFC 9110, section 9.2.1).
-    fileprivate var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE", "QUERY"].contains(rawValue) }
-}

@@ -15,72 +15,106 @@ struct Circuit: Sendable {
             }
         }
     }
-    enum Admission { case sent(version: Int), refused(Duration) }
+    /// The decision about a request. A refusal has the duration until the next trial; `nil` if none
+    /// is planned.
+    enum Admission { case sent(version: Int), refused(Duration?) }
     enum Change: String { case opened, closed }
 
     private enum Phase {
         case closed(RecentResults)
-        case open(until: UInt64)
-        /// A trial is in flight.
-        case halfOpen
+        /// Without an instant, the circuit was opened manually.
+        case open(until: UInt64?)
+        /// The versions of the trials in flight, and the number of those that have succeeded.
+        case halfOpen(trials: [Int], successes: Int)
     }
 
     private var phase = Phase.closed(RecentResults())
-    /// The number of changes of the phase. The result of a request counts only in the phase in
-    /// which the request was sent.
+    /// Changes with each phase and each trial. The result of a request counts only in the phase in
+    /// which the request was sent, and that of a trial once.
     private var version = 0
+    /// The number of changes of the phase.
+    private(set) var changes = 0
     private var changed: UInt64 = 0
+
+    func state(at now: UInt64) -> CircuitBreaker.State {
+        switch phase {
+        case .closed: .closed
+        case .open(let end): .open(remaining: end.map { .nanoseconds(Int64(clamping: $0 - min($0, now))) })
+        case .halfOpen: .halfOpen
+        }
+    }
 
     func isIdle(for limit: Duration, at now: UInt64) -> Bool {
         switch phase {
         case .closed(let results) where results.failures == 0: true
-        case .closed, .open: changed.addingSaturated(limit) <= now
-        case .halfOpen: false
+        case .open(nil): false
+        case .halfOpen(let trials, _) where !trials.isEmpty: false
+        case .closed, .open, .halfOpen: changed.addingSaturated(limit) <= now
         }
     }
 
-    mutating func admit(at now: UInt64) -> Admission {
+    /// - Parameter maximumTrials: The number of trials.
+    mutating func admit(at now: UInt64, maximumTrials: Int = 1) -> Admission {
         switch phase {
         case .closed: return .sent(version: version)
-        case .halfOpen: return .refused(.zero)
-        case .open(let end) where end > now: return .refused(.nanoseconds(Int64(clamping: end - now)))
-        case .open:
-            enter(.halfOpen, now)
-            return .sent(version: version)
+        case .open(nil): return .refused(nil)
+        case .open(let end?) where end > now: return .refused(.nanoseconds(Int64(clamping: end - now)))
+        case .open: enter(.halfOpen(trials: [], successes: 0), now)
+        case .halfOpen: break
         }
+        guard case .halfOpen(let trials, let successes) = phase, trials.count + successes < maximumTrials else {
+            return .refused(.zero)
+        }
+        version += 1
+        phase = .halfOpen(trials: trials + [version], successes: successes)
+        return .sent(version: version)
     }
 
     /// Applies the result of a request.
     mutating func end(
         _ version: Int, _ outcome: Outcome, _ threshold: CircuitBreaker.Threshold, openDuration: Duration,
-        at now: UInt64
+        maximumTrials: Int = 1, at now: UInt64
     ) -> Change? {
-        guard version == self.version else { return nil }
-        switch (phase, outcome) {
-        case (.open, _), (.closed, .neither): return nil
-        case (.closed(var results), _):
+        switch phase {
+        case .open: return nil
+        case .closed(var results):
+            guard version == self.version, outcome != .neither else { return nil }
             results.add(isFailure: outcome == .failure, threshold, at: now)
             phase = .closed(results)
             guard outcome == .failure else { return nil }
             changed = now
             guard results.reach(threshold) else { return nil }
-            enter(.open(until: now.addingSaturated(openDuration)), now)
-            return .opened
-        case (.halfOpen, .failure):
-            enter(.open(until: now.addingSaturated(openDuration)), now)
-            return .opened
-        case (.halfOpen, .success):
-            enter(.closed(RecentResults()), now)
-            return .closed
-        case (.halfOpen, .neither):
-            enter(.open(until: now), now)
-            return nil
+        case .halfOpen(var trials, var successes):
+            guard let index = trials.firstIndex(of: version) else { return nil }
+            trials.remove(at: index)
+            if outcome == .success { successes += 1 }
+            if successes >= maximumTrials {
+                enter(.closed(RecentResults()), now)
+                return .closed
+            }
+            phase = .halfOpen(trials: trials, successes: successes)
+            guard outcome == .failure else { return nil }
+        }
+        enter(.open(until: now.addingSaturated(openDuration)), now)
+        return .opened
+    }
+
+    /// Opens the circuit until it is closed manually.
+    mutating func open() { enter(.open(until: nil), changed) }
+
+    /// Closes the circuit and forgets the results.
+    mutating func close() {
+        if case .closed = phase {
+            phase = .closed(RecentResults())
+        } else {
+            enter(.closed(RecentResults()), changed)
         }
     }
 
     private mutating func enter(_ phase: Phase, _ now: UInt64) {
         self.phase = phase
         version += 1
+        changes += 1
         changed = now
     }
 }

@@ -15,11 +15,16 @@ import FoundationNetworking
 ///   after a number of consecutive failures, or at a ratio of failures.
 /// - While a circuit is open, requests fail immediately with `WebServiceError.Code.circuitOpen`.
 ///   `WebServiceError.timeUntilTrial` is the remaining duration. The server's last failure is the
-///   `response` of the error, without the body, or its `underlying` error.
-/// - After ``openDuration``, the next request is sent as a trial. Until the trial ends, other
-///   requests fail as before, with a remaining duration of zero. If the trial succeeds, the circuit
-///   closes; if it fails, the circuit opens again. If the trial is cancelled or exceeds its
-///   deadline, the next request is the trial.
+///   `response` of the error, without the body, or its `underlying` error. The message of the error
+///   is always the same, so that logs can be grouped by it.
+/// - After ``openDuration``, the circuit is half-open: the next request is sent as a trial, and
+///   with ``maximumTrials``, further ones at the same time. Other requests fail as before, with a
+///   remaining duration of zero. If that number of trials has succeeded, the circuit closes; if one
+///   fails, the circuit opens again. A trial that is cancelled or exceeds its deadline is followed
+///   by another one.
+///
+/// `state(of:)` returns the state of a circuit, and ``changes`` delivers each change. `open(_:)` and
+/// `close(_:)` change it manually, for example for a server that is under maintenance.
 ///
 /// Unless `isFailure` specifies otherwise, failures are the statuses 500, 502, 503 and 504, and the
 /// transport errors of `RetryPolicy.defaultErrorCodes` except `notConnectedToInternet`. Every other
@@ -49,9 +54,19 @@ public final class CircuitBreaker: Interceptor {
     /// The duration from the opening of a circuit to the next trial.
     public let openDuration: Duration
 
+    /// The number of requests that are sent while a circuit is half-open, and that must succeed
+    /// before it closes.
+    public let maximumTrials: Int
+
     private let isFailure: @Sendable (Result<Response, any Error>) -> Bool
     private let key: @Sendable (Request) -> String
-    private let state = Mutex(KeyedStates<KeyedCircuit>())
+    private let circuits = Mutex(Circuits())
+
+    private struct Circuits {
+        var keyed = KeyedStates<KeyedCircuit>()
+        var observers = ChangeObservers<Change>()
+        var delivery = SerialDelivery<(change: Change, observers: [ChangeObservers<Change>.Observer])>()
+    }
 
     /// Creates a circuit breaker with closed circuits.
     ///
@@ -59,19 +74,26 @@ public final class CircuitBreaker: Interceptor {
     ///   - threshold: The failures after which a circuit opens. Defaults to 5 consecutive ones.
     ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
     ///     30 seconds.
+    ///   - maximumTrials: The number of trials that must succeed before a circuit closes. Values
+    ///     below 1 count as 1. Defaults to 1.
     ///   - isFailure: Returns whether a result is a failure of the server. Called once per attempt,
     ///     in the background. Defaults to the failures that ``CircuitBreaker`` lists.
     ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
     ///     to the origin of the URL.
     public init(
         opensAfter threshold: Threshold = .consecutiveFailures(5), openDuration: Duration = .seconds(30),
-        isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
+        maximumTrials: Int = 1, isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
         by key: (@Sendable (_ request: Request) -> String)? = nil
     ) {
         self.threshold = threshold
         self.openDuration = max(openDuration, .zero)
+        self.maximumTrials = max(maximumTrials, 1)
         self.isFailure = isFailure ?? Self.isServerFailure
         self.key = key ?? { $0.originKey }
+    }
+
+    deinit {
+        for observer in circuits.withLock({ $0.observers.all }) { observer.finish() }
     }
 
     /// Sends the request unless its circuit is open.
@@ -80,11 +102,10 @@ public final class CircuitBreaker: Interceptor {
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let (key, clock) = (key(request), next.clock)
         let version: Int
-        switch update(key, clock.now, { ($0.circuit.admit(at: clock.now), $0.failure) }) {
+        switch update(key, clock, { ($0.circuit.admit(at: $1, maximumTrials: maximumTrials), $0.failure) }) {
         case (.sent(let admitted), _): version = admitted
         case (.refused(let delay), let failure):
-            let trial = delay > .zero ? "the next trial is in \(delay)" : "a trial is in flight"
-            next.record(.circuit, "not sent after \(failure?.text ?? "failures"); \(trial)")
+            next.record(.circuit, Self.refusal(failure, timeUntilTrial: delay))
             throw WebServiceError(failure, timeUntilTrial: delay)
         }
         let result = await next.result(of: request) { _ = end(key, version, .neither, by: clock) }
@@ -95,23 +116,53 @@ public final class CircuitBreaker: Interceptor {
         return try result.get()
     }
 
+    /// Returns the description of a refusal in the timeline.
+    private static func refusal(_ failure: ServerFailure?, timeUntilTrial: Duration?) -> String {
+        guard let timeUntilTrial else { return "not sent, because the circuit was opened manually" }
+        let trial = timeUntilTrial > .zero ? "the next trial is in \(timeUntilTrial)" : "a trial is in flight"
+        return "not sent after \(failure?.text ?? "failures"); \(trial)"
+    }
+
     /// Applies the result of a request.
     private func end(
         _ key: String, _ version: Int, _ outcome: Circuit.Outcome, by clock: TaskClock, failure: ServerFailure? = nil
     ) -> Circuit.Change? {
-        let now = clock.now
-        return update(key, now) { keyed in
-            let change = keyed.circuit.end(version, outcome, threshold, openDuration: openDuration, at: now)
+        update(key, clock) { keyed, now in
+            let change = keyed.circuit.end(
+                version, outcome, threshold, openDuration: openDuration, maximumTrials: maximumTrials, at: now)
             if let failure { keyed.failure = failure } else if change == .closed { keyed.failure = nil }
             return change
         }
     }
 
-    private func update<Value>(_ key: String, _ now: UInt64, _ body: (inout KeyedCircuit) -> Value) -> Value {
+    /// Changes a circuit, and notifies the observers if its state has changed.
+    ///
+    /// - Parameter clock: The clock of the service; `nil` for a manual change.
+    private func update<Value: Sendable>(
+        _ key: String, _ clock: TaskClock?, _ body: (inout KeyedCircuit, _ now: UInt64) -> Value
+    ) -> Value {
         let limit = max(openDuration, .seconds(3_600))
-        return state.withLock {
-            $0.update(key, KeyedCircuit(), isIdle: { $0.circuit.isIdle(for: limit, at: now) }, body)
+        let now = clock?.now
+        let (value, delivers) = circuits.withLock { circuits -> (Value, Bool) in
+            let (value, state) = circuits.keyed.update(
+                key, KeyedCircuit(), isIdle: { keyed in now.map { keyed.circuit.isIdle(for: limit, at: $0) } ?? false }
+            ) { keyed -> (Value, State?) in
+                let changes = keyed.circuit.changes
+                let value = body(&keyed, now ?? 0)
+                guard keyed.circuit.changes != changes else { return (value, nil) }
+                if let clock { keyed.clock = clock }
+                return (value, keyed.circuit.state(at: now ?? 0))
+            }
+            let observers = circuits.observers.all
+            guard let state, !observers.isEmpty else { return (value, false) }
+            circuits.delivery.append((Change(key: key, state: state), observers))
+            return (value, circuits.delivery.begin())
         }
+        guard delivers else { return value }
+        while let (change, observers) = circuits.withLock({ $0.delivery.next() }) {
+            for observer in observers { observer.yield(change) }
+        }
+        return value
     }
 
     static func isServerFailure(_ result: Result<Response, any Error>) -> Bool {
@@ -124,10 +175,91 @@ public final class CircuitBreaker: Interceptor {
     }
 }
 
+// MARK: - State
+
+extension CircuitBreaker {
+    /// The state of a circuit.
+    public enum State: Sendable, Hashable {
+        /// Requests are sent.
+        case closed
+        /// Requests fail.
+        ///
+        /// `remaining` is the duration until the next trial: zero if the next request is a trial,
+        /// and `nil` if the circuit was opened manually.
+        case open(remaining: Duration?)
+        /// Trials are sent, and other requests fail.
+        case halfOpen
+    }
+
+    /// A change of the state of a circuit.
+    public struct Change: Sendable, Hashable {
+        /// The key of the circuit. Defaults to the origin of the requests, such as
+        /// `https://api.example.com`.
+        public let key: String
+        /// The state after the change.
+        public let state: State
+    }
+
+    /// Returns the state of the circuit with a key; `closed` if there is none.
+    ///
+    /// The remaining duration is that of the clock of the service whose request opened the circuit.
+    public func state(of key: String) -> State {
+        guard let keyed = circuits.withLock({ $0.keyed.values[key] }) else { return .closed }
+        return keyed.circuit.state(at: keyed.clock.now)
+    }
+
+    /// Returns the state of the circuit of an origin; `closed` if there is none.
+    ///
+    /// For a circuit breaker without a custom key.
+    public func state(of origin: Origin) -> State { state(of: origin.description) }
+
+    /// Opens the circuit with a key until it is closed manually. There are no trials.
+    ///
+    /// Requests in flight continue, and their results do not affect the circuit. Further requests
+    /// fail with `WebServiceError.Code.circuitOpen`, whose `WebServiceError.timeUntilTrial` is
+    /// `nil`.
+    public func open(_ key: String) { update(key, nil) { keyed, _ in keyed.circuit.open() } }
+
+    /// Opens the circuit of an origin until it is closed manually.
+    ///
+    /// For a circuit breaker without a custom key.
+    public func open(_ origin: Origin) { open(origin.description) }
+
+    /// Closes the circuit with a key, and forgets its failures.
+    ///
+    /// The results of requests in flight, such as trials, do not affect the circuit if it was not
+    /// closed before.
+    public func close(_ key: String) {
+        let failure = update(key, nil) { keyed, _ in
+            keyed.circuit.close()
+            return keyed.failure.take()
+        }
+        withExtendedLifetime(failure) {}  // an error is released outside the lock
+    }
+
+    /// Closes the circuit of an origin, and forgets its failures.
+    ///
+    /// For a circuit breaker without a custom key.
+    public func close(_ origin: Origin) { close(origin.description) }
+
+    /// The changes of all circuits from now on, in the order in which they took place.
+    ///
+    /// Each sequence delivers all of them; if more than 1,000 are unread, the oldest are lost. A
+    /// circuit whose memory is released does not change. The sequence ends when the circuit breaker
+    /// is deallocated.
+    public var changes: AsyncStream<Change> {
+        ChangeObservers.changes(buffering: 1_000) { [weak self] body in
+            self?.circuits.withLock { body(&$0.observers, nil) }
+        }
+    }
+}
+
 /// A circuit, and the last failure that it counted.
 private struct KeyedCircuit: Sendable {
     var circuit = Circuit()
     var failure: ServerFailure?
+    /// The clock of the service whose request changed the circuit last.
+    var clock = TaskClock.system
 }
 
 /// A failed result of a request, without the body of the response.
@@ -154,14 +286,17 @@ private enum ServerFailure: Sendable {
 extension WebServiceError {
     /// The duration until the next trial of the ``CircuitBreaker`` that refused the request.
     ///
-    /// Zero while a trial is in flight; `nil` for errors with a code other than
-    /// `Code.circuitOpen`.
+    /// Zero while a trial is in flight; `nil` if the circuit was opened manually, and for errors
+    /// with a code other than `Code.circuitOpen`.
     public var timeUntilTrial: Duration? { code == .circuitOpen ? trialDelay : nil }
 
-    fileprivate init(_ failure: ServerFailure?, timeUntilTrial: Duration) {
-        let cause = failure.map { ", the last one with \($0.text)" } ?? ""
+    /// The message contains no values, so that logs can be grouped by it.
+    fileprivate init(_ failure: ServerFailure?, timeUntilTrial: Duration?) {
         self.init(
-            .circuitOpen, "recent requests failed\(cause), so no request is sent; try again after timeUntilTrial")
+            .circuitOpen,
+            timeUntilTrial == nil
+                ? "the circuit was opened manually, so no request is sent; close it to send requests again"
+                : "recent requests failed, so no request is sent; try again after timeUntilTrial")
         switch failure {
         case .response(let response): self.response = response
         case .error(let error): underlying = error
@@ -178,15 +313,19 @@ extension Interceptor where Self == CircuitBreaker {
     ///   - threshold: The failures after which a circuit opens. Defaults to 5 consecutive ones.
     ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
     ///     30 seconds.
+    ///   - maximumTrials: The number of trials that must succeed before a circuit closes. Defaults
+    ///     to 1.
     ///   - isFailure: Returns whether a result is a failure of the server. Defaults to the failures
     ///     that ``CircuitBreaker`` lists.
     ///   - key: Returns the key of a request. Defaults to the origin of the URL.
     public static func circuitBreaker(
         opensAfter threshold: CircuitBreaker.Threshold = .consecutiveFailures(5), openDuration: Duration = .seconds(30),
-        isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
+        maximumTrials: Int = 1, isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
         by key: (@Sendable (_ request: Request) -> String)? = nil
     ) -> CircuitBreaker {
-        CircuitBreaker(opensAfter: threshold, openDuration: openDuration, isFailure: isFailure, by: key)
+        CircuitBreaker(
+            opensAfter: threshold, openDuration: openDuration, maximumTrials: maximumTrials, isFailure: isFailure,
+            by: key)
     }
 }
 

@@ -17,12 +17,17 @@ import FoundationNetworking
 /// - The second request is sent after ``delay``. By default, this is the time within which 96 % of
 ///   the last 1,000 responses to requests with the same key have arrived. The key defaults to the
 ///   origin of the URL. No second request is sent before 100 responses have been measured.
-/// - The response that arrives first is returned, and the other request is cancelled. A failure is
-///   not returned as long as the other request is in flight. If both fail, the result is that of
-///   the first one. Unless `isFailure` specifies otherwise, failures are all errors and the
+/// - The response that arrives first is returned, and the other requests are cancelled. A failure is
+///   not returned as long as another request is in flight. If all fail, the result is that of the
+///   first one. Unless `isFailure` specifies otherwise, failures are all errors and the
 ///   statuses of `RetryPolicy.defaultStatuses`.
-/// - A second request takes a token of ``budget``. If no token is left, it is not sent. By default,
-///   at most 5 % of the requests are sent a second time in the long term.
+/// - With ``maximumHedges``, further requests follow, each ``delay`` after the one before it. With
+///   ``hedgesFailures``, the next one is sent as soon as one in flight fails with a response or
+///   with a transport error of `RetryPolicy.defaultErrorCodes`. This does not apply to a response
+///   with `Retry-After`, because the server requests a pause. Without this option, a request that
+///   fails before a second one was sent is left to a retry policy.
+/// - Each further request takes a token of ``budget``. If no token is left, it is not sent. By
+///   default, at most 5 % of the requests are sent a second time in the long term.
 /// - Only requests with an idempotent method (RFC 9110, section 9.2.2) and a body that can be read
 ///   twice are sent a second time, because a server may process both requests. The handshake of a
 ///   WebSocket is never sent twice.
@@ -51,6 +56,10 @@ public final class Hedging: Interceptor {
 
     /// The duration after which the second request is sent.
     public let delay: Delay
+    /// The maximum number of requests that are sent in addition to the first one.
+    public let maximumHedges: Int
+    /// A Boolean value that indicates whether a failure is followed by the next request at once.
+    public let hedgesFailures: Bool
     /// The limit for second requests.
     public let budget: RetryPolicy.Budget
 
@@ -64,19 +73,25 @@ public final class Hedging: Interceptor {
     ///   - delay: The duration after which the second request is sent. Defaults to the 96th
     ///     percentile: 4 % of the requests are then sent a second time. This is less than the
     ///     budget, so that tokens are left when more responses are late for a while.
+    ///   - maximumHedges: The maximum number of requests in addition to the first one, from 1 to
+    ///     100. Defaults to 1.
+    ///   - hedgesFailures: Whether a failure is followed by the next request at once, instead of
+    ///     after the delay. Defaults to `false`.
     ///   - budget: The limit for second requests. Defaults to `nil`: 5 % of the requests, and at
     ///     most 10 requests in succession.
-    ///   - isFailure: Returns whether the other request may still provide a better result. Called
-    ///     at most twice per request, in the background. Defaults to the failures that ``Hedging``
+    ///   - isFailure: Returns whether another request may still provide a better result. Called
+    ///     once for each request that is sent, in the background. Defaults to the failures that ``Hedging``
     ///     lists.
     ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
     ///     to the origin of the URL.
     public init(
-        after delay: Delay = .percentile(0.96), budget: RetryPolicy.Budget? = nil,
-        isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
+        after delay: Delay = .percentile(0.96), maximumHedges: Int = 1, hedgesFailures: Bool = false,
+        budget: RetryPolicy.Budget? = nil, isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
         by key: (@Sendable (_ request: Request) -> String)? = nil
     ) {
         self.delay = delay
+        self.maximumHedges = min(max(maximumHedges, 1), 100)
+        self.hedgesFailures = hedgesFailures
         self.budget = budget ?? RetryPolicy.Budget(capacity: 10, ratio: 0.05)
         self.isFailure = isFailure ?? Self.isTransient
         self.key = key ?? { $0.originKey }
@@ -104,38 +119,56 @@ public final class Hedging: Interceptor {
     /// The number of keys whose response times are retained.
     var keyCount: Int { state.withLock { $0.values.count } }
 
-    /// Sends the request, and sends it a second time after a delay.
+    /// Sends the request, and sends it again after each delay or failure.
     private func race(_ request: Request, after delay: Duration, _ next: Next) async -> Result<Response, any Error> {
         budget.recordRequest()
-        let (race, clock, other) = (Race(), next.clock, ConcurrentRequest(next))
-        let first = Task(executorPreference: clock.executor) { [isFailure] in
-            let result = await next.result(of: request)
-            race.end(.first, result, isFailure: isFailure(result))
-        }
-        // Not a callback of the clock, because the request needs the task-local values.
-        let second = Task(executorPreference: clock.executor) { [isFailure, budget] in
-            do { try await clock.sleep(for: delay) } catch { return }
-            guard race.beginSecond() else { return }
-            guard budget.takeRetry() else {
-                next.record(.hedging, "no second request: the budget is exhausted")
-                return race.end(.second, .failure(CancellationError()), isFailure: true)
-            }
-            next.record(.hedging, "second request, because the first one took longer than \(delay)")
-            let result = await other.result(of: request)
-            race.end(.second, result, isFailure: isFailure(result))
-        }
+        let (race, clock) = (Race(), next.clock)
+        race.run(by: clock) { [self] in end(race, nil, await next.result(of: request)) }
+        // Not a callback of the clock, because the requests need the task-local values.
+        race.run(by: clock) { [self] in await hedge(race, request, after: delay, next) }
         let (winner, result) = await withTaskCancellationHandler {
             await race.winner.value
         } onCancel: {
-            for task in [first, second] { task.cancel() }
-            race.winner.set((.first, .failure(CancellationError())))
+            race.cancel()
         }
-        for task in [first, second] { task.cancel() }
-        if winner == .second {
-            other.replaceParent()
-            next.record(.hedging, "the response to the second request arrived first")
+        race.end()
+        if let winner {
+            winner.request.replaceParent()
+            next.record(.hedging, "the response to \(winner.name) arrived first")
         }
         return result
+    }
+
+    /// Sends the further requests.
+    private func hedge(_ race: Race, _ request: Request, after delay: Duration, _ next: Next) async {
+        var turn = race.firstTurn
+        for number in 2...(maximumHedges + 1) {
+            let cause = await next.clock.value(of: turn, orAfter: delay, .delay, orIfCancelled: .end)
+            let following = number <= maximumHedges ? Once<Race.Cause>() : nil
+            guard cause != .end, race.begin(following) else { return }
+            let hedge = Race.Hedge(request: ConcurrentRequest(next), number: number)
+            guard budget.takeRetry() else {
+                next.record(.hedging, "no \(hedge.noun): the budget is exhausted")
+                return race.withdraw()
+            }
+            next.record(.hedging, "\(hedge.noun), because \(cause.text(after: delay, number))")
+            race.run(by: next.clock) { [self] in end(race, hedge, await hedge.request.result(of: request)) }
+            guard let following else { return }
+            turn = following
+        }
+    }
+
+    private func end(_ race: Race, _ hedge: Race.Hedge?, _ result: Result<Response, any Error>) {
+        race.end(
+            hedge, result, isFailure: isFailure(result), beginsNext: hedgesFailures && Self.permitsRepetition(result))
+    }
+
+    /// Returns whether the request may be sent again immediately after a failure.
+    private static func permitsRepetition(_ result: Result<Response, any Error>) -> Bool {
+        switch result {
+        case .success(let response): response.header(.retryAfter) == nil
+        case .failure(let error): (error as? URLError).map { RetryPolicy.defaultErrorCodes.contains($0.code) } ?? false
+        }
     }
 
     private func currentDelay(_ key: String, at now: UInt64) -> Duration? {
@@ -168,48 +201,131 @@ extension Request {
     }
 }
 
-/// The state of two concurrent requests. The result is that of the first one to succeed.
+/// The state of concurrent requests. The result is that of the first one to succeed.
 private final class Race: Sendable {
-    enum Entrant { case first, second }
+    /// A request that was sent in addition to the first one, which has number 1.
+    struct Hedge: Sendable {
+        let request: ConcurrentRequest
+        let number: Int
 
-    private struct State {
-        /// The first request failed.
-        var firstFailure: Result<Response, any Error>?
-        /// The second request is in flight.
-        var hasSecond = false
-        var isDecided = false
+        var noun: String { number == 2 ? "second request" : "request \(number)" }
+        var name: String { number == 2 ? "the second request" : noun }
     }
 
-    /// The request whose result counts, and the result.
-    let winner = Once<(Entrant, Result<Response, any Error>)>()
-    private let state = Mutex(State())
+    /// The reason for the next request.
+    enum Cause {
+        case delay, failure
+        /// No further request is needed.
+        case end
 
-    /// - Returns: Whether the second request must be sent.
-    func beginSecond() -> Bool {
-        state.withLock { state in
-            state.hasSecond = !state.isDecided
-            return state.hasSecond
-        }
-    }
-
-    func end(_ entrant: Entrant, _ result: Result<Response, any Error>, isFailure: Bool) {
-        let decision = state.withLock { state -> (Entrant, Result<Response, any Error>)? in
-            guard !state.isDecided else { return nil }
-            switch (entrant, isFailure) {
-            case (.first, true) where state.hasSecond:
-                state.firstFailure = result
-                return nil
-            case (.second, true):
-                state.hasSecond = false
-                guard let failure = state.firstFailure else { return nil }
-                state.isDecided = true
-                return (.first, failure)
-            default:
-                state.isDecided = true
-                return (entrant, result)
+        func text(after delay: Duration, _ number: Int) -> String {
+            switch (self, number) {
+            case (.failure, 2): "the first one failed"
+            case (.failure, _): "an earlier one failed"
+            case (_, 2): "the first one took longer than \(delay)"
+            default: "no response arrived within \(delay) of the one before"
             }
         }
+    }
+
+    private struct State {
+        /// The number of requests in flight, including one that is about to be sent after a
+        /// failure.
+        var inFlight = 1
+        var firstFailure: Result<Response, any Error>?
+        /// The turn of the next request; `nil` if none follows, or if it is about to be sent.
+        var turn: Once<Cause>?
+        /// A Boolean value that indicates whether the next request is already in flight.
+        var isNextCounted = false
+        var isDecided = false
+        var work: [Task<Void, Never>] = []
+
+        /// Counts the end of a request.
+        ///
+        /// - Returns: The result, if no request is in flight.
+        mutating func endRequest() -> Result<Response, any Error>? {
+            inFlight -= 1
+            guard inFlight == 0, !isDecided else { return nil }
+            isDecided = true
+            return firstFailure
+        }
+    }
+
+    /// The request whose result counts, `nil` for the first one, and the result.
+    let winner = Once<(Hedge?, Result<Response, any Error>)>()
+    let firstTurn = Once<Cause>()
+    private let state: Mutex<State>
+
+    init() { state = Mutex(State(turn: firstTurn)) }
+
+    /// Runs work in a Swift task that is cancelled at the end.
+    func run(by clock: TaskClock, _ body: @escaping @Sendable () async -> Void) {
+        let work = Task(executorPreference: clock.executor, operation: body)
+        let isOver = state.withLock { state in
+            if !state.isDecided { state.work.append(work) }
+            return state.isDecided
+        }
+        if isOver { work.cancel() }
+    }
+
+    /// Begins the next request.
+    ///
+    /// - Parameter following: The turn of the request after it; `nil` if none follows.
+    /// - Returns: Whether the request must be sent.
+    func begin(_ following: Once<Cause>?) -> Bool {
+        state.withLock { state in
+            guard !state.isDecided else { return false }
+            if !state.isNextCounted { state.inFlight += 1 }
+            (state.turn, state.isNextCounted) = (following, false)
+            return true
+        }
+    }
+
+    /// Ends the sending of further requests, including the one that has begun.
+    func withdraw() {
+        let failure = state.withLock { state in
+            state.turn = nil
+            return state.endRequest()
+        }
+        if let failure { winner.set((nil, failure)) }
+    }
+
+    /// Ends a request.
+    ///
+    /// - Parameter beginsNext: Whether a failure is followed by the next request at once.
+    func end(_ hedge: Hedge?, _ result: Result<Response, any Error>, isFailure: Bool, beginsNext: Bool) {
+        let (decision, turn) = state.withLock { state -> ((Hedge?, Result<Response, any Error>)?, Once<Cause>?) in
+            guard !state.isDecided else { return (nil, nil) }
+            guard isFailure else {
+                state.isDecided = true
+                return ((hedge, result), nil)
+            }
+            if hedge == nil { state.firstFailure = result }
+            let turn = beginsNext ? state.turn.take() : nil
+            if turn != nil {
+                state.isNextCounted = true
+                state.inFlight += 1
+            }
+            return (state.endRequest().map { (nil, $0) }, turn)
+        }
+        turn?.set(.failure)
         if let decision { winner.set(decision) }
+    }
+
+    /// Ends the requests in flight with a cancellation.
+    func cancel() {
+        end()
+        winner.set((nil, .failure(CancellationError())))
+    }
+
+    /// Cancels the requests in flight, and sends no further ones.
+    func end() {
+        let work = state.withLock { state in
+            defer { state.work = [] }
+            state.isDecided = true
+            return state.work
+        }
+        for task in work { task.cancel() }
     }
 }
 
@@ -219,17 +335,23 @@ extension Interceptor where Self == Hedging {
     /// - Parameters:
     ///   - delay: The duration after which the second request is sent. Defaults to the 96th
     ///     percentile of the response times.
+    ///   - maximumHedges: The maximum number of requests in addition to the first one. Defaults to
+    ///     1.
+    ///   - hedgesFailures: Whether a failure is followed by the next request at once. Defaults to
+    ///     `false`.
     ///   - budget: The limit for second requests. Defaults to `nil`: 5 % of the requests, and at
     ///     most 10 requests in succession.
-    ///   - isFailure: Returns whether the other request may still provide a better result. Defaults
+    ///   - isFailure: Returns whether another request may still provide a better result. Defaults
     ///     to the failures that ``Hedging`` lists.
     ///   - key: Returns the key of a request. Defaults to the origin of the URL.
     public static func hedging(
-        after delay: Hedging.Delay = .percentile(0.96), budget: RetryPolicy.Budget? = nil,
-        isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
+        after delay: Hedging.Delay = .percentile(0.96), maximumHedges: Int = 1, hedgesFailures: Bool = false,
+        budget: RetryPolicy.Budget? = nil, isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
         by key: (@Sendable (_ request: Request) -> String)? = nil
     ) -> Hedging {
-        Hedging(after: delay, budget: budget, isFailure: isFailure, by: key)
+        Hedging(
+            after: delay, maximumHedges: maximumHedges, hedgesFailures: hedgesFailures, budget: budget,
+            isFailure: isFailure, by: key)
     }
 }
 

@@ -8,6 +8,10 @@ extension IdempotencyKey: PlacedInterceptor {
     package static var place: InterceptorPlace { .idempotencyKey }
 }
 
+extension Coalescing: PlacedInterceptor {
+    package static var place: InterceptorPlace { .coalescing }
+}
+
 extension Hedging: PlacedInterceptor {
     package static var place: InterceptorPlace { .hedging }
 }

@@ -44,13 +44,8 @@ extension Array where Element == any Interceptor {
         hedging: Hedging? = nil, endpoints: EndpointGroup? = nil, maximumWaiting: Int = 1_000
     ) -> [any Interceptor] {
         let retry = RetryPolicy(retryBudget: RetryPolicy.Budget(capacity: 10, ratio: 0.1))
-        let timeout: any Interceptor = .closure { request, next in
-            var request = request
-            request.options.attemptTimeout = request.options.attemptTimeout ?? .seconds(10)
-            return try await next(request)
-        }
         let optional: [(any Interceptor)?] = [hedging, endpoints]
-        return [timeout, retry] + optional.compactMap(\.self) + [
+        return [AttemptTimeout(), retry] + optional.compactMap(\.self) + [
             CircuitBreaker(
                 opensAfter: .failureRatio(0.5, minimumRequests: 20, window: .seconds(30)),
                 openDuration: .seconds(5)),
@@ -65,4 +60,13 @@ extension Interceptor where Self == ConcurrencyLimiter {
     public static func standardResilience(
         hedging: Hedging? = nil, endpoints: EndpointGroup? = nil, maximumWaiting: Int = 1_000
     ) -> ConcurrencyLimiter { ConcurrencyLimiter(.gradient(tolerance: 1.15)) }
+}
+
+/// The interceptor that limits the attempts of requests without an `attemptTimeout`.
+struct AttemptTimeout: Interceptor {
+    func intercept(_ request: Request, next: Next) async throws -> Response {
+        var request = request
+        request.options.attemptTimeout = request.options.attemptTimeout ?? .seconds(10)
+        return try await next(request)
+    }
 }

@@ -685,6 +685,20 @@ struct GuideSnippets {
         #expect(session.recordedRequests.count == 5)
     }
 
+    @Test("A circuit is observed, and opened and closed manually")
+    func circuitState() async {
+        let breaker = CircuitBreaker(maximumTrials: 3)
+        service.interceptors = [.retry(), breaker]
+        let log = Task {
+            for await change in breaker.changes { print(change.key, change.state) }
+        }
+        breaker.open("https://api.example.com")
+        print(breaker.state(of: "https://api.example.com"))  // open(remaining: nil)
+        breaker.close("https://api.example.com")
+        #expect(breaker.state(of: "https://api.example.com") == .closed)
+        log.cancel()
+    }
+
     @Test("Predicates decide on further retries")
     func retryPredicates() async throws {
         session.addStub(MockResponse(statusCode: 403, headers: ["Retry-After": "0"]))
@@ -810,6 +824,13 @@ struct GuideSnippets {
         }
         #expect(brewers == [Brewer(name: "Long Trail")])
         #expect(orders[0]?["name"]?.string == "Long Trail")
+    }
+
+    @Test("Identical requests are coalesced")
+    func coalescing() async throws {
+        service.interceptors = [.userAgent("brewery/2"), .coalescing()]
+        service.interceptors = [.coalescing()]
+        #expect(try await service.GET("/brewers").decode([Brewer].self).value == [Brewer(name: "Long Trail")])
     }
 
     @Test("Plain requests join and replace equal ones")

@@ -10,6 +10,8 @@ package final class ScriptedSession: Session {
     package enum Answer: Sendable {
         case status(Int, headers: [String: String] = [:], body: String = "")
         case error(URLError.Code)
+        /// An error of a request of which nothing was sent.
+        case unsent(URLError.Code)
     }
 
     package let hand: HandSession
@@ -26,6 +28,8 @@ package final class ScriptedSession: Session {
                 exchange.completion(Data(body.utf8), response, nil)
             case .error(let code):
                 exchange.completion(nil, nil, URLError(code))
+            case .unsent(let code):
+                exchange.completion(nil, nil, URLError(code).markingRequestNotSent())
             }
         }
     }

@@ -159,6 +159,7 @@ struct CurlConnectionTests {
         let result = await task.string().result
         if [.POST, .PATCH].contains(method) {
             #expect(result.urlErrorCode == .networkConnectionLost)
+            #expect((result.error as? URLError)?.requestWasNotSent == false)
             #expect(arrivals.value == 1)
         } else {
             #expect(try result.get() == "ale")

@@ -108,6 +108,18 @@ struct CurlProxyTests {
         #expect(error?.message.contains("secret") == false)
     }
 
+    @Test("A POST whose tunnel the proxy has refused was not sent, and is retried")
+    func refusedPost() async throws {
+        let proxy = try Self.refusing(502)
+        defer { proxy.stop() }
+        let service = WebService(
+            "https://brewhapi.invalid", session: try CurlSession { $0.proxy = .url(proxy.baseURLString) })
+        service.interceptors = [.retry(baseDelay: .nanoseconds(1))]
+        let result = await service.POST("/orders").setBody(Data("ale".utf8)).string().result
+        #expect((result.error as? URLError)?.requestWasNotSent == true)
+        #expect(proxy.receivedRequests.count == 3)
+    }
+
     @Test(
         "A session is created with every kind of proxy that libcurl can use",
         arguments: [

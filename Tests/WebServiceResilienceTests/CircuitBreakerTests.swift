@@ -131,7 +131,7 @@ struct CircuitBreakerTests {
         #expect(try await status(service) == 200)
     }
 
-    @Test("The error of a refused request contains the last failure and a message without changing numbers")
+    @Test("The error of a refused request contains the last failure, and its message is always the same")
     func lastFailure() async throws {
         let session = ScriptedSession([.status(500), .error(.timedOut), .status(503)])
         let service = service(session, CircuitBreaker(opensAfter: .consecutiveFailures(1), openDuration: .seconds(10)))
@@ -149,11 +149,9 @@ struct CircuitBreakerTests {
         #expect(errors.map { ($0?.underlying as? URLError)?.code } == [nil, nil, .timedOut])
         #expect(errors.map { $0?.timeUntilTrial } == [.seconds(10), .seconds(6), .seconds(10)])
         #expect(
-            errors.map { $0?.message }
-                == ["status 500", "status 500", "URLError -1001"].map {
-                    "recent requests failed, the last one with \($0), so no request is sent; "
-                        + "try again after timeUntilTrial"
-                })
+            Set(errors.map { $0?.message })
+                == ["recent requests failed, so no request is sent; try again after timeUntilTrial"])
+        #expect(Set(errors.map { $0?.description }).count == 1)
     }
 
     @Test("A refused request records the last failure and the next trial in its timeline")
@@ -276,5 +274,199 @@ struct CircuitBreakerTests {
         service.interceptors = [.circuitBreaker(opensAfter: .consecutiveFailures(4), openDuration: .seconds(3))]
         let breaker = try #require(service.interceptors.last as? CircuitBreaker)
         #expect((breaker.threshold, breaker.openDuration) == (.consecutiveFailures(4), .seconds(3)))
+    }
+
+    // MARK: State
+
+    private static let origin = "https://h"
+
+    /// Starts a request that the test responds to.
+    private func begin(_ service: WebService, _ session: HandSession, number: Int) async -> TypedTask<Data> {
+        let task = service.GET("/\(number)").data().validateNothing().resume()
+        await session.exchanges.wait(for: number)
+        return task
+    }
+
+    /// Responds to a request, and waits until its circuit has the result.
+    private func end(
+        _ task: TypedTask<Data>, _ session: HandSession, number: Int, status: Int
+    ) async {
+        session.exchanges.values[number - 1].respond(status: status)
+        _ = await task.result
+    }
+
+    @Test("The state of a circuit is available by key and by origin")
+    func states() async throws {
+        let session = HandSession()
+        let breaker = CircuitBreaker(opensAfter: .consecutiveFailures(1), openDuration: .seconds(10))
+        let service = service(session, breaker)
+        #expect(breaker.state(of: Self.origin) == .closed)
+        await end(await begin(service, session, number: 1), session, number: 1, status: 500)
+        #expect(breaker.state(of: Self.origin) == .open(remaining: .seconds(10)))
+        clock.advance(by: .seconds(4))
+        #expect(breaker.state(of: try #require(Origin("https://H:443/x"))) == .open(remaining: .seconds(6)))
+        #expect(breaker.state(of: "https://other") == .closed)
+        clock.advance(by: .seconds(7))
+        #expect(breaker.state(of: Self.origin) == .open(remaining: .zero))
+        let trial = await begin(service, session, number: 2)
+        #expect(breaker.state(of: Self.origin) == .halfOpen)
+        await end(trial, session, number: 2, status: 200)
+        #expect(breaker.state(of: Self.origin) == .closed)
+    }
+
+    @Test("Changes of state are delivered in order, to each sequence")
+    func changes() async throws {
+        let session = ScriptedSession([.status(500), .status(503), .status(200)])
+        let breaker = CircuitBreaker(opensAfter: .consecutiveFailures(1), openDuration: .seconds(10))
+        let service = service(session, breaker)
+        let sequences = [breaker.changes, breaker.changes]
+        for _ in 0..<3 {
+            _ = try await status(service)
+            clock.advance(by: .seconds(10))
+        }
+        breaker.open(Self.origin)
+        breaker.close(Self.origin)
+        for sequence in sequences {
+            var received: [CircuitBreaker.State] = []
+            for await change in sequence {
+                #expect(change.key == Self.origin)
+                received.append(change.state)
+                if received.count == 7 { break }
+            }
+            #expect(
+                received == [
+                    .open(remaining: .seconds(10)), .halfOpen, .open(remaining: .seconds(10)), .halfOpen, .closed,
+                    .open(remaining: nil), .closed,
+                ])
+        }
+    }
+
+    @Test("The sequence of changes ends with the circuit breaker")
+    func endOfChanges() async {
+        var breaker: CircuitBreaker? = CircuitBreaker()
+        let changes = breaker?.changes
+        breaker?.open("a")
+        breaker = nil
+        var states: [CircuitBreaker.State] = []
+        if let changes { for await change in changes { states.append(change.state) } }
+        #expect(states == [.open(remaining: nil)])
+    }
+
+    @Test("Changes by several threads are delivered in the order in which they took place")
+    func orderOfChanges() async {
+        let breaker = CircuitBreaker()
+        let changes = breaker.changes
+        Thread.concurrently(4) { _ in
+            for _ in 0..<100 {
+                breaker.open("a")
+                breaker.close("a")
+            }
+        }
+        breaker.open("end")
+        var states: [CircuitBreaker.State] = []
+        for await change in changes {
+            if change.key == "end" { break }
+            states.append(change.state)
+        }
+        // A closed circuit is not closed again.
+        let closed = states.indices.filter { states[$0] == .closed }
+        #expect(closed.allSatisfy { $0 > 0 && states[$0 - 1] == .open(remaining: nil) })
+        #expect(states.count { $0 == .open(remaining: nil) } == 400)
+        #expect(states.last == .closed)
+        #expect(breaker.state(of: "a") == .closed)
+    }
+
+    @Test("A circuit that was opened manually refuses requests until it is closed manually")
+    func manual() async throws {
+        let session = ScriptedSession([.status(200)])
+        let breaker = CircuitBreaker(openDuration: .seconds(10))
+        let service = service(session, breaker)
+        breaker.open(try #require(Origin("https://h/v1")))
+        #expect(breaker.state(of: Self.origin) == .open(remaining: nil))
+        let task = service.GET("/x").data()
+        let error = await #expect(throws: WebServiceError.self) { try await task.value }
+        #expect(error?.code == .circuitOpen)
+        #expect(error?.timeUntilTrial == nil)
+        #expect(
+            error?.message == "the circuit was opened manually, so no request is sent; close it to send requests again")
+        #expect(task.timeline.events.map(\.detail) == ["not sent, because the circuit was opened manually"])
+        clock.advance(by: .seconds(100_000))
+        #expect(await refusal(service) == nil)
+        #expect(try await status(service, "https://other/x") == 200)
+        breaker.close(try #require(Origin("https://h")))
+        #expect(try await status(service) == 200)
+    }
+
+    @Test("Closing a circuit manually forgets its failures, and requests in flight do not affect it")
+    func reset() async throws {
+        let session = HandSession()
+        let breaker = CircuitBreaker(opensAfter: .consecutiveFailures(2), openDuration: .seconds(10))
+        let service = service(session, breaker)
+        await end(await begin(service, session, number: 1), session, number: 1, status: 500)
+        breaker.close(Self.origin)
+        await end(await begin(service, session, number: 2), session, number: 2, status: 500)
+        #expect(breaker.state(of: Self.origin) == .closed)
+        let late = await begin(service, session, number: 3)
+        breaker.open(Self.origin)
+        breaker.close(Self.origin)
+        await end(late, session, number: 3, status: 500)
+        await end(await begin(service, session, number: 4), session, number: 4, status: 500)
+        #expect(breaker.state(of: Self.origin) == .closed)
+    }
+
+    /// Creates a service whose circuit is open and has two trials, of which the first can be sent.
+    private func twoTrials(_ session: HandSession) async -> (service: WebService, breaker: CircuitBreaker) {
+        let breaker = CircuitBreaker(
+            opensAfter: .consecutiveFailures(1), openDuration: .seconds(10), maximumTrials: 2)
+        let service = service(session, breaker)
+        await end(await begin(service, session, number: 1), session, number: 1, status: 500)
+        clock.advance(by: .seconds(10))
+        return (service, breaker)
+    }
+
+    @Test("Several trials are sent at the same time, and the circuit closes when all have succeeded")
+    func trials() async {
+        let session = HandSession()
+        let (service, breaker) = await twoTrials(session)
+        let first = await begin(service, session, number: 2)
+        let second = await begin(service, session, number: 3)
+        #expect(await refusal(service) == .zero)
+        await end(first, session, number: 2, status: 200)
+        #expect(breaker.state(of: Self.origin) == .halfOpen)
+        #expect(await refusal(service) == .zero)
+        await end(second, session, number: 3, status: 200)
+        #expect(breaker.state(of: Self.origin) == .closed)
+    }
+
+    @Test("A trial that fails opens the circuit, and the result of the other one does not count", arguments: [200, 500])
+    func failedTrial(status: Int) async {
+        let session = HandSession()
+        let (service, breaker) = await twoTrials(session)
+        let first = await begin(service, session, number: 2)
+        let second = await begin(service, session, number: 3)
+        await end(second, session, number: 3, status: 503)
+        #expect(breaker.state(of: Self.origin) == .open(remaining: .seconds(10)))
+        clock.advance(by: .seconds(3))
+        await end(first, session, number: 2, status: status)
+        #expect(breaker.state(of: Self.origin) == .open(remaining: .seconds(7)))
+    }
+
+    @Test("A trial that is cancelled is followed by another one")
+    func cancelledTrial() async {
+        let session = HandSession()
+        let (service, breaker) = await twoTrials(session)
+        let first = await begin(service, session, number: 2)
+        let second = await begin(service, session, number: 3)
+        second.cancel()
+        // The circuit changes after the cancelled task has its result.
+        var third = service.GET("/x").data().resume()
+        while true {
+            await eventually { session.exchanges.values.count == 4 || third.settled != nil }
+            if session.exchanges.values.count == 4 { break }
+            third = service.GET("/x").data().resume()
+        }
+        await end(first, session, number: 2, status: 200)
+        await end(third, session, number: 4, status: 200)
+        #expect(breaker.state(of: Self.origin) == .closed)
     }
 }

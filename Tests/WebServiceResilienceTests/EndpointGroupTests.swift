@@ -73,6 +73,21 @@ struct EndpointGroupTests {
             ])
     }
 
+    @Test("A POST of which nothing was sent is retried at the next endpoint, and after a 503 it is not")
+    func unsentPost() async {
+        mock.session.addStub { request in
+            guard request.urlRequestValue.url?.host == "a.test" else { return MockResponse(statusCode: 503) }
+            return URLError(.cannotConnectToHost).markingRequestNotSent()
+        }
+        service.interceptors = [RetryPolicy(), .endpoints(Self.origins)]
+        let task = service.POST("/orders").setBody(Data("ale".utf8)).string().resume()
+        await clock.advance(by: .seconds(9))
+        #expect(hosts == ["a.test", "b.test"])
+        #expect(mock.receivedRequests.last?.body == Data("ale".utf8))
+        #expect(
+            task.timeline.events.last { $0.kind == .noRetry }?.detail == "status 503, POST is not idempotent")
+    }
+
     @Test("If all endpoints were used, a retry begins with the first one again")
     func allUsed() async {
         setFailing(["a.test", "b.test", "c.test"])

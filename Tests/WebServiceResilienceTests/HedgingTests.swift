@@ -343,8 +343,152 @@ struct HedgingTests {
         #expect(service.exchanges.isEmpty)
     }
 
+    // MARK: Several requests and failures
+
+    private static func several(
+        _ maximum: Int, hedgesFailures: Bool = false, budget: RetryPolicy.Budget? = nil
+    ) -> Hedging {
+        .hedging(
+            after: .fixed(.milliseconds(50)), maximumHedges: maximum, hedgesFailures: hedgesFailures, budget: budget)
+    }
+
+    @Test("Several requests are sent, each after the delay, and the response that arrives first is returned")
+    func several() async {
+        let (task, text, elapsed) = await send(
+            [Self.text("first", 1_000), Self.text("second", 1_000), Self.text("third", 10)], Self.several(2))
+        #expect(text == "third")
+        #expect(elapsed == .milliseconds(110))
+        #expect(
+            decisions(task.task) == [
+                Self.second, "request 3, because no response arrived within 0.05 seconds of the one before",
+                "the response to request 3 arrived first",
+            ])
+    }
+
+    @Test("No more than the maximum number of requests are sent", arguments: [(-1, 2), (1, 2), (3, 4)])
+    func maximum(hedges: Int, requests: Int) async {
+        let (_, text, elapsed) = await send([Self.text("beer", 1_000)], Self.several(hedges))
+        #expect(text == "beer")
+        #expect(elapsed == .milliseconds(1_000))
+        #expect(mock.receivedRequests.count == requests)
+    }
+
+    @Test("Each further request takes a token of the budget")
+    func budgetOfSeveral() async {
+        let budget = RetryPolicy.Budget(capacity: 1, ratio: 0)
+        let (task, text, _) = await send([Self.text("beer", 1_000)], Self.several(3, budget: budget))
+        #expect(text == "beer")
+        #expect(mock.receivedRequests.count == 2)
+        #expect(decisions(task.task) == [Self.second, "no request 3: the budget is exhausted"])
+    }
+
+    @Test("A failure is followed by the next request at once, if that is requested")
+    func failureAtOnce() async {
+        let (task, text, elapsed) = await send(
+            [Self.text("", 20, status: 503), Self.text("second", 10)], Self.several(1, hedgesFailures: true))
+        #expect(text == "second")
+        #expect(elapsed == .milliseconds(30))
+        #expect(
+            decisions(task.task) == [
+                "second request, because the first one failed", "the response to the second request arrived first",
+            ])
+    }
+
+    @Test("A transport error is followed by the next request at once")
+    func errorAtOnce() async {
+        let session = ScriptedSession([.error(.cannotConnectToHost), .status(200)])
+        service.session = session
+        service.interceptors = [Self.several(1, hedgesFailures: true)]
+        let task = service.GET("/beer").data().resume()
+        await eventually { task.settled != nil }
+        #expect(await (try? task.response.status) == 200)
+        #expect(session.sent.count == 2)
+    }
+
+    @Test("After a request that follows a failure, the delay begins again")
+    func delayAfterFailure() async {
+        let (_, text, elapsed) = await send(
+            [Self.text("", 20, status: 503), Self.text("second", 1_000), Self.text("third", 5)],
+            Self.several(2, hedgesFailures: true))
+        #expect(text == "third")
+        #expect(elapsed == .milliseconds(75))
+    }
+
+    @Test("The failure of a later request is followed by the next one at once")
+    func laterFailure() async {
+        let (task, text, elapsed) = await send(
+            [Self.text("first", 1_000), Self.text("", 10, status: 503), Self.text("third", 5)],
+            Self.several(2, hedgesFailures: true))
+        #expect(text == "third")
+        #expect(elapsed == .milliseconds(65))
+        #expect(decisions(task.task).contains("request 3, because an earlier one failed"))
+    }
+
+    @Test("If all requests fail, the result is that of the first one, without waiting for a delay")
+    func failureOfAll() async {
+        let (task, text, elapsed) = await send(
+            [503, 500, 502].map { Self.text("", 10, status: $0) }, Self.several(2, hedgesFailures: true))
+        #expect(text == nil)
+        #expect(elapsed == .milliseconds(30))
+        #expect(await error(of: task)?.status == 503)
+        #expect(mock.receivedRequests.count == 3)
+    }
+
+    @Test("Without a token of the budget, a failure is the result")
+    func failureWithoutBudget() async {
+        let (task, text, elapsed) = await send(
+            [Self.text("", 20, status: 503), Self.text("second", 10)],
+            Self.several(1, hedgesFailures: true, budget: RetryPolicy.Budget(capacity: 0, ratio: 0)))
+        #expect(text == nil)
+        #expect(elapsed == .milliseconds(20))
+        #expect(await error(of: task)?.status == 503)
+        #expect(decisions(task.task) == ["no second request: the budget is exhausted"])
+    }
+
+    @Test("A response with Retry-After, and an error of another kind, are not followed by a request at once")
+    func requestedPause() async {
+        let busy = Self.text("", 20, status: 503).headers(["Retry-After": "5"])
+        let (_, text, elapsed) = await send([busy, Self.text("second", 10)], Self.several(1, hedgesFailures: true))
+        #expect(text == nil)
+        #expect(elapsed == .milliseconds(20))
+        let count = mock.receivedRequests.count
+        service.interceptors = [Self.several(1, hedgesFailures: true), .closure { _, _ in throw TestError() }]
+        let task = service.GET("/beer").string()
+        await #expect(throws: TestError()) { try await task.value }
+        #expect(mock.receivedRequests.count == count)
+        #expect(decisions(task.task).isEmpty)
+    }
+
+    @Test("A POST that fails is not sent a second time")
+    func failedPost() async {
+        mock.on(.POST, "/beer", [Self.text("", 20, status: 503), Self.text("second", 10)])
+        service.interceptors = [Self.several(3, hedgesFailures: true)]
+        let task = service.POST("/beer").string().resume()
+        await clock.advance(by: .seconds(1))
+        #expect(await error(of: task)?.status == 503)
+        #expect(mock.receivedRequests.count == 1)
+    }
+
+    @Test("All requests that are not needed any longer are cancelled", arguments: 0..<3)
+    func losers(winner: Int) async throws {
+        let session = HandSession()
+        service.session = session
+        service.interceptors = [Self.several(2)]
+        let task = service.GET("/").data().resume()
+        await clock.advance(by: .seconds(1))
+        #expect(session.exchanges.values.count == 3)
+        session.exchanges.values[winner].respond("beer")
+        #expect(try await task.value == Data("beer".utf8))
+        for loser in 0..<3 where loser != winner {
+            await eventually { session.exchanges.values[loser].log == ["resume", "cancel"] }
+        }
+        #expect(session.exchanges.values[winner].log == ["resume"])
+        #expect(service.exchanges.isEmpty)
+    }
+
     @Test("Extreme values neither trap nor prevent a response")
     func extremes() async {
+        #expect(Hedging(maximumHedges: .max).maximumHedges == 100)
         for delay in [Hedging.Delay.fixed(.seconds(Int64.min)), .percentile(.nan), .percentile(7), .percentile(-1)] {
             let (_, text, _) = await send([Self.text("first", 5)], .hedging(after: delay))
             #expect(text == "first")

@@ -7,10 +7,15 @@ import Foundation
 package struct ConcurrentRequest: Sendable {
     private let parent: SessionTask
     private let next: Next
+    private let addsEvents: Bool
 
-    /// - Parameter next: The stages after the interceptor that sends the request.
-    package init(_ next: Next) {
+    /// - Parameters:
+    ///   - next: The stages after the interceptor that sends the request.
+    ///   - addsEvents: Whether the events are added to the parent's timeline when the request ends.
+    ///     Defaults to `true`.
+    package init(_ next: Next, addsEvents: Bool = true) {
         parent = next.task
+        self.addsEvents = addsEvents
         let task = SessionTask(
             parent.service, Request(url: ""), over: parent.substitution, in: parent.root, isListed: false)
         let exchange = Exchange(setup: next.exchange.setup, task: task)
@@ -18,8 +23,7 @@ package struct ConcurrentRequest: Sendable {
     }
 
     /// Sends the request and returns its result: `URLError.cancelled` as soon as the Swift task is
-    /// cancelled. Called once. When the request ends, its events are added to the parent's
-    /// timeline.
+    /// cancelled. Called once.
     package func result(of request: Request) async -> Result<Response, any Error> {
         do { try await parent.permission() } catch { return .failure(error) }
         let task = next.task
@@ -34,14 +38,17 @@ package struct ConcurrentRequest: Sendable {
         return complete(result) ? result : .failure(URLError(.cancelled))
     }
 
-    /// Ends the exchange and adds its events to the timeline of the parent.
+    /// Ends the exchange.
     ///
     /// - Returns: `false` without an effect if the exchange has already ended.
     private func complete(_ result: Result<Response, any Error>) -> Bool {
         guard next.task.complete(result) else { return false }
-        parent.add(next.task.log, without: .body)
+        if addsEvents { parent.add(next.task.log, without: .body) }
         return true
     }
+
+    /// The events so far.
+    package var log: ExchangeLog.Record { next.task.log }
 
     /// Makes the response of this request that of the parent, in place of the response to the
     /// parent's own request, which the caller has cancelled. Called at most once, after

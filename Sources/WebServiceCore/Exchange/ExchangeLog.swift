@@ -125,12 +125,12 @@ package enum ExchangeLog {
             return record.events.sorted { $0.start < $1.start }
         }
 
-        /// Returns whether every attempt failed with one of the errors.
-        func allAttemptsFailed(with codes: Set<URLError.Code>) -> Bool {
+        /// Returns whether every attempt after the first ones failed with an accepted error.
+        func allAttempts(after count: Int = 0, failed isAccepted: (URLError) -> Bool) -> Bool {
             let ended = events.compactMap(\.attempt) + [attempt].compactMap(\.self)
             // Not every attempt of another task is among the events.
             return ended.count == attempts
-                && ended.allSatisfy { attempt in (attempt.error as? URLError).map { codes.contains($0.code) } ?? false }
+                && ended.dropFirst(count).allSatisfy { ($0.error as? URLError).map(isAccepted) ?? false }
         }
 
         /// Moves the last attempt to the events. It is stored separately until then, so that an

@@ -141,7 +141,7 @@ public struct Next: Sendable {
     /// Returns whether no request of the exchange has reached a server, including redirects and
     /// earlier attempts: each one failed with one of the errors.
     package func hasSentNothing(ifFailedWith codes: Set<URLError.Code>) -> Bool {
-        task.root.log.allAttemptsFailed(with: codes)
+        task.root.log.allAttempts { codes.contains($0.code) }
     }
 
     /// The origin of the base URL of the service; `nil` without a base URL.
@@ -229,6 +229,7 @@ package enum InterceptorPlace: String, Sendable {
     case connectivityWait = ".waitForConnectivity()"
     case idempotencyKey = ".idempotencyKey()"
     case retry = ".retry()"
+    case coalescing = ".coalescing()"
     case hedging = ".hedging()"
     case endpoints = ".endpoints()"
     case circuitBreaker = ".circuitBreaker()"
@@ -243,6 +244,7 @@ package enum InterceptorPlace: String, Sendable {
             "the retry policy would not see the Idempotency-Key, and would not send the request again"
         case (.connectivityWait, .hedging): "a wait for a network would count as a late response"
         case (.retry, .hedging): "a pause of the retry policy would count as a late response"
+        case (.coalescing, .hedging): "the second request would wait for the first one"
         case (.retry, .endpoints), (.hedging, .endpoints): "each attempt would be sent to the same endpoint"
         case (.hedging, .rateLimit), (.hedging, .concurrencyLimit): "the limiter would not count the second request"
         case (.endpoints, .circuitBreaker), (.endpoints, .rateLimit), (.endpoints, .concurrencyLimit):
@@ -263,7 +265,9 @@ package enum InterceptorPlace: String, Sendable {
 
     /// A Boolean value that indicates whether the interceptor of a request replaces that of the
     /// service.
-    fileprivate var replacesOther: Bool { reasonToBeUnique != nil || [.idempotencyKey, .endpoints].contains(self) }
+    fileprivate var replacesOther: Bool {
+        reasonToBeUnique != nil || [.idempotencyKey, .coalescing, .endpoints].contains(self)
+    }
 }
 
 /// Interceptors in the order in which they wrap each other.

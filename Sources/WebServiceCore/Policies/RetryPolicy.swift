@@ -8,9 +8,11 @@ import FoundationNetworking
 ///
 /// A request is sent again after a transport error in ``errorCodes``, a status in ``statuses``, or
 /// a response or error that ``retriesResponse`` or ``retriesError`` accepts. Its method must be
-/// idempotent (RFC 9110, section 9.2.2), unless the request has an `Idempotency-Key` or
-/// ``retriesAnyMethod`` is `true`. A body that is an `httpBodyStream` is never sent again, and a
-/// request whose body can be read only once fails with ``WebServiceError/Code/bodyNotReplayable``.
+/// idempotent (RFC 9110, section 9.2.2), unless the request has an `Idempotency-Key`,
+/// ``retriesAnyMethod`` is `true`, or nothing of the attempt was sent, for example because the
+/// connection was refused (`URLError.requestWasNotSent`). A body that is an `httpBodyStream` is
+/// never sent again. A request whose body can be read only once, and was read in part, fails with
+/// ``WebServiceError/Code/bodyNotReplayable``.
 /// The pause before retry *n* is random between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most
 /// ``maximumDelay``. A `Retry-After` from the server (seconds or a date, RFC 9110, section 10.2.3)
 /// takes precedence. Every decision is recorded in the task's ``Timeline``.
@@ -138,6 +140,7 @@ public struct RetryPolicy: Interceptor {
         } else {
             retryBudget?.recordRequest()
         }
+        var sent = next.sentAttempts(of: request)
         var result = await next.result(of: request)
         while let reason = reason(toRetry: result) {
             let spent = Duration.nanoseconds(Int64(clamping: clock.now - attempts.start))
@@ -146,7 +149,10 @@ public struct RetryPolicy: Interceptor {
             let limit = Limit(budget, request, result, attempts: maximumAttempts)
                 .ending(in: next.timeToDeadline(of: request), request.options.requestDeadline, after: spent)
             let attempt = attempts.number
-            switch decide(request, attempt: attempt, spent: spent, limit: limit, requested: requested, clock) {
+            let isUnsent = next.hasSentNothing(of: request, after: sent)
+            switch decide(
+                request, isUnsent: isUnsent, attempt: attempt, spent: spent, limit: limit, requested: requested, clock)
+            {
             case .stop(let why):
                 next.record(.noRetry, "\(reason), \(why)")
                 return try result.get()
@@ -158,6 +164,7 @@ public struct RetryPolicy: Interceptor {
                 try await next.task.pause(for: pause, by: pauseClock)
             }
             attempts = next.count(attempts.following)
+            sent = next.sentAttempts(of: request)
             guard let repeated = await next.again(request) else { break }
             result = repeated
         }
@@ -236,12 +243,13 @@ public struct RetryPolicy: Interceptor {
         case wait(Duration, String)
     }
 
+    /// - Parameter isUnsent: Whether the request is not idempotent, and nothing of it was sent.
     private func decide(
-        _ request: Request, attempt: Int, spent: Duration, limit: Limit, requested: RetryAfter?, _ clock: TaskClock
+        _ request: Request, isUnsent: Bool = false, attempt: Int, spent: Duration, limit: Limit, requested: RetryAfter?, _ clock: TaskClock
     ) -> Decision {
         if request.uploadsPart { return .stop("the upload continues from the server's offset") }
         if attempt >= maximumAttempts { return .stop("attempt \(attempt) was the last") }
-        if !request.method.isIdempotent, !retriesAnyMethod, request.headers["Idempotency-Key"] == nil {
+        if !request.method.isIdempotent, !retriesAnyMethod, !isUnsent, request.headers["Idempotency-Key"] == nil {
             return .stop("\(request.method) is not idempotent")
         }
         if request.template?.httpBodyStream != nil { return .stop("the body is a stream, which can be sent only once") }
@@ -255,7 +263,8 @@ public struct RetryPolicy: Interceptor {
                 "the \(limit.name) leaves no time for a pause of \(pause) and a timeout of \(limit.reserve)")
         }
         if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is exhausted") }
-        return .wait(pause, requested.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)")
+        let why = requested.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)"
+        return .wait(pause, isUnsent ? "nothing was sent, \(why)" : why)
     }
 
     /// Returns between half and all of the pause, which doubles with each attempt.
@@ -269,6 +278,21 @@ public struct RetryPolicy: Interceptor {
 }
 
 extension Next {
+    /// The number of attempts of the exchange so far; 0 for a request that can be sent twice.
+    fileprivate func sentAttempts(of request: Request) -> Int {
+        request.method.isIdempotent ? 0 : task.log.attempts
+    }
+
+    /// Returns whether a request is not idempotent, and each of its attempts failed before a byte
+    /// of it was sent.
+    ///
+    /// - Parameter count: The number of earlier attempts of the exchange.
+    fileprivate func hasSentNothing(of request: Request, after count: Int) -> Bool {
+        guard !request.method.isIdempotent else { return false }
+        let log = task.log
+        return log.attempts > count && log.allAttempts(after: count, failed: \.requestWasNotSent)
+    }
+
     fileprivate func count(_ attempts: RetryPolicy.Attempts) -> RetryPolicy.Attempts {
         task.withValue(of: RetryPolicy.Attempts.owner, attempts) { $0 = attempts }
         return attempts

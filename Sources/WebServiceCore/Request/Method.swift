@@ -73,7 +73,15 @@ extension Request.Method {
     /// once (RFC 9110, section 9.2.2).
     package var isIdempotent: Bool {
         switch rawValue {
-        case "GET", "HEAD", "PUT", "DELETE", "QUERY", "OPTIONS", "TRACE": true
+        case "PUT", "DELETE": true
+        default: isSafe
+        }
+    }
+
+    /// A Boolean value that indicates whether a request only reads (RFC 9110, section 9.2.1).
+    package var isSafe: Bool {
+        switch rawValue {
+        case "GET", "HEAD", "QUERY", "OPTIONS", "TRACE": true
         default: false
         }
     }

@@ -164,6 +164,9 @@ public struct Request: Sendable {
         _modify { yield &properties.signature }
     }
 
+    /// A Boolean value that indicates whether a credential replaces a placeholder in ``headers``.
+    package var isSigned: Bool { signature != nil }
+
     /// The fields of ``headers`` that may be sent to certain origins only. They are removed when
     /// the URL changes to another origin.
     var boundFields: [BoundFields] {

@@ -20,14 +20,17 @@ package struct ChangeObservers<Element: Sendable>: Sendable {
     }
 
     /// Returns a sequence with the current element, if any, and the one after each change. A slow
-    /// reader receives the latest element.
+    /// reader receives the latest elements.
     ///
-    /// - Parameter withObservers: A closure that calls its argument with the observers and the
-    ///   current element while their lock is held.
+    /// - Parameters:
+    ///   - count: The number of unread elements that are retained. Defaults to 1.
+    ///   - withObservers: A closure that calls its argument with the observers and the current
+    ///     element while their lock is held.
     package static func changes(
+        buffering count: Int = 1,
         _ withObservers: @escaping @Sendable (_ body: (inout ChangeObservers, Element?) -> Void) -> Void
     ) -> AsyncStream<Element> {
-        AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
+        AsyncStream(bufferingPolicy: .bufferingNewest(count)) { continuation in
             var id: UInt64 = 0
             withObservers { id = $0.add(continuation, $1) }
             continuation.onTermination = { [id] _ in

@@ -89,6 +89,19 @@ public final class FoundationSession: StreamingSession {
 }
 
 extension Error {
+    /// A Boolean value that indicates whether Foundation on Linux reports that no connection was
+    /// established. Other errors may have the same code, because Foundation derives it from the
+    /// last address to which connecting failed. On other systems, it reports no proof.
+    var isFailureToConnect: Bool {
+        #if canImport(FoundationNetworking)
+        let message = localizedDescription
+        return self is URLError
+            && (message.hasPrefix("Failed to connect to ") || message.hasPrefix("Could not resolve "))
+        #else
+        return false
+        #endif
+    }
+
     /// Returns the error with the code of its cause. Foundation on Linux reports many causes as
     /// unknown errors, which can be identified only by libcurl's message.
     ///

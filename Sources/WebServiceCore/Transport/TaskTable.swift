@@ -35,6 +35,22 @@ final class TaskTable: NSObject, URLSessionDataDelegate {
         /// The number of times that bytes arrived for abandoned tasks since one of them ended.
         var unwanted = 0
         var isReleased = false
+        /// A Boolean value that indicates whether a task may have opened a connection that another
+        /// one can use: its end was other than a failure to connect.
+        var hasConnected = false
+
+        /// Records the end of a task.
+        ///
+        /// If Foundation sends a request on an open connection that fails, it may send the request
+        /// again, and then reports only the second failure.
+        ///
+        /// - Returns: Whether no byte of the request was sent.
+        mutating func end(_ id: Int, failsToConnect: Bool) -> Bool {
+            unfinished.remove(id)
+            declined.remove(id)
+            if !failsToConnect { hasConnected = true }
+            return !hasConnected && unfinished.isEmpty
+        }
 
         /// Records that bytes arrived.
         ///
@@ -278,12 +294,12 @@ final class TaskTable: NSObject, URLSessionDataDelegate {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        let entry = state.withLock { state in
-            state.unfinished.remove(task.taskIdentifier)
-            state.declined.remove(task.taskIdentifier)
+        let failsToConnect = error?.isFailureToConnect == true
+        let (entry, wasNotSent) = state.withLock { state in
+            let wasNotSent = state.end(task.taskIdentifier, failsToConnect: failsToConnect)
             let entry = state.entries.removeValue(forKey: task.taskIdentifier)
             if entry == nil { state.unwanted = 0 }
-            return entry
+            return (entry, wasNotSent)
         }
         defer { invalidateIfUnused() }
         guard let entry else { return }
@@ -294,7 +310,9 @@ final class TaskTable: NSObject, URLSessionDataDelegate {
             entry.delivery.receive(ResponseHead(response), length: response.bodyLength)
         }
         if let error, !(entry.wasChallenged && (entry.hasHead || task.response != nil)) {
-            entry.delivery.finish(.failure(error.withCodeOfCause(task.response)))
+            let failure = error.withCodeOfCause(task.response)
+            entry.delivery.finish(
+                .failure(wasNotSent ? (failure as? URLError)?.markingRequestNotSent() ?? failure : failure))
         } else {
             entry.delivery.finish(.success([:]))
         }

@@ -6,8 +6,9 @@ import FoundationNetworking
 
 extension URLError {
     /// Creates a `URLError` without the failing URL, which may contain secrets; `nil` for an error
-    /// of another domain. A ``URLError/PinnedKeyMismatch`` and the code of an underlying POSIX
-    /// error are preserved. An error that describes its request is returned unchanged.
+    /// of another domain. A ``URLError/PinnedKeyMismatch``, the code of an underlying POSIX error
+    /// and ``requestWasNotSent`` are preserved. An error that describes its request is returned
+    /// unchanged.
     init?(transport error: any Error) {
         if let error = error as? URLError, error.describesRequest {
             self = error
@@ -29,7 +30,27 @@ extension URLError {
         {
             information[NSUnderlyingErrorKey] = NSError(domain: NSPOSIXErrorDomain, code: cause.code)
         }
+        information[Self.notSentKey] = error.userInfo[Self.notSentKey]
         self.init(code, userInfo: information)
+    }
+
+    private static let notSentKey = "WebService.requestWasNotSent"
+
+    /// Whether the session has proven that no byte of the request was sent, so that it can be sent
+    /// again whatever its method.
+    ///
+    /// `CurlSession` sets it if the host or the proxy cannot be found or connected to, if a proxy
+    /// refuses the tunnel, and if a TLS handshake fails. ``FoundationSession`` on Linux sets it if a
+    /// host cannot be found or connected to and the session has had no connection before, because
+    /// Foundation does not report whether it has sent the request on an earlier connection. Other
+    /// sessions of Foundation do not set it.
+    public var requestWasNotSent: Bool { (self as NSError).userInfo[Self.notSentKey] as? Bool == true }
+
+    /// Returns the error with ``requestWasNotSent``, for a custom session or a stub.
+    public func markingRequestNotSent() -> URLError {
+        var information = (self as NSError).userInfo
+        information[Self.notSentKey] = true
+        return URLError(code, userInfo: information)
     }
 
     private static func code(posix code: Int) -> Code {

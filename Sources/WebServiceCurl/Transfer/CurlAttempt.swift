@@ -51,6 +51,9 @@ struct CurlAttempt {
     var sendCount = 0
     /// The head of the request as it was sent; empty unless the configuration records it.
     var sentHead = SentHead()
+    /// A Boolean value that indicates whether a part of the request may have been sent.
+    var wasSent: Bool { sendCount > 0 || hasStartedOver }
+    private var hasStartedOver = false
     /// A Boolean value that indicates whether the server rejected the field `Expect`.
     var isRefused = false
     /// A Boolean value that indicates whether the exchange restarts, because libcurl chose an
@@ -111,6 +114,7 @@ struct CurlAttempt {
 
     /// Prepares for sending the request again after the server has rejected the field `Expect`.
     mutating func startOver() {
+        hasStartedOver = true
         isRefused = false
         failure = nil
         unread = nil

@@ -163,6 +163,12 @@ final class CurlHandle {
 
     /// Returns the trailer fields or the error of an exchange that libcurl has completed.
     func result(_ code: CURLcode) -> Result<Headers, any Error> {
+        let outcome = outcome(code)
+        guard !attempt.wasSent, case .failure(let error as URLError) = outcome else { return outcome }
+        return .failure(error.markingRequestNotSent())
+    }
+
+    private func outcome(_ code: CURLcode) -> Result<Headers, any Error> {
         if let failure = attempt.failure { return .failure(failure) }
         if attempt.unread?.isComplete == true { return .success(head.trailers) }
         guard code != CURLE_OK else {

@@ -13,7 +13,7 @@ import WebServiceStorage
 @Suite("Combinations of interceptors", .permit)
 struct InterceptorCombinationTests {
     enum Kind: String, CaseIterable, Sendable {
-        case connectivityWait, idempotencyKey, retry, authentication, digest, cache, hedging, endpoints
+        case connectivityWait, idempotencyKey, retry, authentication, digest, cache, coalescing, hedging, endpoints
         case circuitBreaker, rateLimit, concurrencyLimit, contentDigest, traceContext, headers, standardResilience
 
         private static let servers = ["https://mock.test", "https://b.test"].compactMap(Origin.init)
@@ -30,6 +30,7 @@ struct InterceptorCombinationTests {
                 ]
             case .digest: [.digest(user: "u", password: "p", origins: Set(Self.servers))]
             case .cache: [ResponseCache(storage: MemoryStorage(), account: { "ann" })]
+            case .coalescing: [.coalescing()]
             case .hedging: [.hedging(after: .fixed(.milliseconds(50)))]
             case .endpoints: [.endpoints(Self.servers)]
             case .circuitBreaker: [.circuitBreaker()]
@@ -57,7 +58,7 @@ struct InterceptorCombinationTests {
             switch self {
             case .retry: [.idempotencyKey, .retry, .standardResilience]
             case .standardResilience: [.idempotencyKey, .retry, .hedging, .endpoints, .standardResilience]
-            case .hedging: [.connectivityWait, .retry, .hedging, .standardResilience]
+            case .hedging: [.connectivityWait, .retry, .coalescing, .hedging, .standardResilience]
             case .endpoints: [.retry, .hedging, .standardResilience]
             case .circuitBreaker: [.endpoints]
             case .rateLimit, .concurrencyLimit: [.hedging, .endpoints]

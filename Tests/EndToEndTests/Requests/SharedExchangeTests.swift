@@ -4,6 +4,7 @@ import Testing
 import WebServiceCore
 import WebServiceEndpoints
 import WebServiceMocking
+import WebServiceResilience
 import WebServiceServer
 
 /// Plain requests that share one exchange over every session that uses the network.
@@ -27,6 +28,46 @@ struct SharedExchangeTests {
         let error = await #expect(throws: URLError.self) { try await tasks[0].value }
         #expect(error?.code == .cancelled)
         #expect(server.receivedRequests.count == 1)
+    }
+
+    @Test("Coalesced tasks send one request, and cancelling the first one leaves the others", arguments: RealSession.allCases)
+    func coalescing(session: RealSession) async throws {
+        let gate = StreamTests.Gate()
+        let server = try MockServer.forTest { _ in
+            gate.wait()
+            return .text("shared")
+        }
+        let service = try session.service(server)
+        service.interceptors = [.coalescing(), .retry()]
+        let first = service.GET("/x").string().resume()
+        await eventually { server.receivedRequests.count == 1 }
+        let others = (0..<3).map { _ in service.GET("/x").string().resume() }
+        await eventually { others.allSatisfy { $0.timeline.events.contains { $0.kind == .coalescing } } }
+        first.cancel()
+        gate.open()
+        for task in others { #expect(try await task.value == "shared") }
+        let error = await #expect(throws: URLError.self) { try await first.value }
+        #expect(error?.code == .cancelled)
+        #expect(server.receivedRequests.count == 1)
+    }
+
+    @Test("A coalesced request is cancelled when no task waits for it, and the next one is sent", arguments: RealSession.allCases)
+    func abandonedCoalescing(session: RealSession) async throws {
+        let gate = StreamTests.Gate()
+        let server = try MockServer.forTest { request in
+            if request.headers["X-Number"] == nil { gate.wait() }
+            return .text("shared")
+        }
+        let service = try session.service(server)
+        service.interceptors = [.coalescing { $0.url?.path }]
+        let tasks = (0..<2).map { _ in service.GET("/x").string().resume() }
+        await eventually { server.receivedRequests.count == 1 }
+        for task in tasks { task.cancel() }
+        for task in tasks { _ = await task.result }
+        let next = service.GET("/x").setHeaderValue("2", forName: "X-Number").string()
+        #expect(try await next.value == "shared")
+        #expect(server.receivedRequests.count == 2)
+        gate.open()
     }
 
     @Test("A queued request is sent after the first one has ended", arguments: RealSession.allCases)

@@ -190,6 +190,47 @@ struct RetryPolicyTests {
         #expect(any.session.sent.count == 3)
     }
 
+    @Test(
+        "A request of which nothing was sent is retried with any method",
+        arguments: [URLError.Code.cannotConnectToHost, .cannotFindHost])
+    func unsent(code: URLError.Code) async {
+        let run = await run([.unsent(code), .unsent(code), .status(201)], policy(pauses), method: .POST) {
+            $0.body = Data("ale".utf8)
+        }
+        #expect(run.response?.status == 201)
+        #expect(run.session.sent.map(\.httpBody) == Array(repeating: Data("ale".utf8), count: 3))
+        #expect(
+            run.timeline.events.filter { $0.kind == .retry }.map(\.detail) == [
+                "URLError \(code.rawValue), nothing was sent, pause of 0.5 seconds",
+                "URLError \(code.rawValue), nothing was sent, pause of 1.0 seconds",
+            ])
+    }
+
+    @Test(
+        "A POST is not retried if a byte of its last sending may have left",
+        arguments: [
+            ([.error(.cannotConnectToHost)], 1),
+            ([.unsent(.cannotConnectToHost), .status(503)], 2),
+            ([.unsent(.cannotConnectToHost), .error(.networkConnectionLost)], 2),
+            ([.status(307, headers: ["Location": "/y"]), .unsent(.cannotConnectToHost)], 2),
+        ] as [([ScriptedSession.Answer], Int)])
+    func partlySent(answers: [ScriptedSession.Answer], count: Int) async {
+        let run = await run(answers, policy(Collected()), method: .POST)
+        #expect(run.session.sent.count == count)
+        #expect(run.timeline.events.last { $0.kind == .noRetry }?.detail.hasSuffix("POST is not idempotent") == true)
+    }
+
+    @Test("An error that is marked keeps its code and its description")
+    func marked() {
+        let error = URLError(.cannotFindHost, userInfo: [NSLocalizedDescriptionKey: "no such host"])
+        #expect(!error.requestWasNotSent)
+        let marked = error.markingRequestNotSent()
+        #expect(marked.requestWasNotSent)
+        #expect(marked.code == .cannotFindHost)
+        #expect(marked.localizedDescription == "no such host")
+        #expect(URLError(transport: marked)?.requestWasNotSent == true)
+    }
+
     @Test("The policy of a request replaces that of the service")
     func nested() async {
         let run = await run([.status(503)], policy(Collected()), method: .PUT) {
