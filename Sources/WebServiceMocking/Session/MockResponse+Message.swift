@@ -94,7 +94,7 @@ extension MockResponse {
         var message = ResponseMessage(bytes: heads.reduce(Data(), +), ending: keepsAlive ? .keepAlive : .close)
         guard hasContent else { return message }
         let isChunked = framing?.value == "chunked" && ownFraming.isEmpty
-        if let body = writer.map(ResponseMessage.Producer.writer) ?? chunks.map(ResponseMessage.Source.chunks) {
+        if let body = writer.map(ResponseMessage.Producer.writer) ?? chunks.map(ResponseMessage.Producer.chunks) {
             message.producer = (isChunked, body)
             if isChunked { message.end = try lastChunk() }
             return message
