@@ -80,7 +80,8 @@ extension Outbox {
             }
             // A submission does not look at the other entries.
             if name == nil { removeVanished(names) }
-            state.withLock { state in
+            change { state in
+                state.setResponses(names.responses)
                 state.isUnreadable = false
                 if takesLock { state.becomeSender() }
             }
@@ -115,8 +116,7 @@ extension Outbox {
 
     /// Adds an entry to the memory.
     func insert(_ request: StoredRequest, named name: String) {
-        let entry = Entry(id: request.head.id, entity: request.head.entity, date: request.head.date)
-        change { $0.insert(OutboxState.Item(name: name, entry: entry)) }
+        change { $0.insert(OutboxState.Item(name: name, entry: Entry(request.head))) }
     }
 
     /// Renames a damaged file.

@@ -49,27 +49,80 @@ extension Outbox {
             }
         case .request(let stored):
             let item = change { $0.complete(item, with: stored.head) }
+            if item.entry.storesResponse, await hasResponse(item) { return }
             let request = stored.request(for: service)
             var noted = request
             noted.options.redirectPolicy.keepsMethodAndOrigin = true
             noted.options.interceptors.append(OutboxNote(item.entry))
+            // Otherwise, the deadline would apply only until the head of a streamed response.
+            if item.entry.storesResponse { noted.options.deadline = service.options.deadline ?? .seconds(600) }
+            let task = service.sessionTask(request: noted)
+            var isTruncated = false
             let result: Result<Response, any Error>
             do {
-                result = .success(try await service.sessionTask(request: noted).data().response)
+                result = .success(
+                    item.entry.storesResponse
+                        ? try await beginning(of: task, &isTruncated) : try await task.data().response)
             } catch {
                 result = .failure(error)
             }
-            await finish(item, request, result)
+            await finish(item, request, result, isTruncated)
         }
     }
 
+    /// Removes an entry if a killed process has stored its response, and returns whether it did.
+    private func hasResponse(_ item: OutboxState.Item) async -> Bool {
+        do {
+            return try await onQueue("") { [self] in
+                let response = OutboxNames.response(to: item.name)
+                guard try folder.contains(response) else { return false }
+                try folder.remove(item.name)
+                change { state in
+                    state.remove(item.entry.id, as: .sent)
+                    state.addResponse(response)
+                }
+                return true
+            }
+        } catch {
+            pause(item.entry.id, after: nil)
+            return true
+        }
+    }
+
+    /// Returns a response with at most the stored number of bytes of its body. The rest is not
+    /// received.
+    private func beginning(of task: SessionTask, _ isTruncated: inout Bool) async throws -> Response {
+        let stream = task.stream()
+        var response = try await stream.response
+        guard response.isSuccess else { return response }
+        let body = try await stream.value.body
+        var data = Data()
+        for try await bytes in body {
+            data.append(bytes)
+            guard data.count > max(options.maximumResponseBytes, 0) else { continue }
+            isTruncated = true
+            data = data.prefix(max(options.maximumResponseBytes, 0))
+            break
+        }
+        body.cancel()
+        response = try await stream.value.response
+        response.data = data
+        return response
+    }
+
     private func finish(
-        _ item: OutboxState.Item, _ request: Request, _ result: Result<Response, any Error>
+        _ item: OutboxState.Item, _ request: Request, _ result: Result<Response, any Error>, _ isTruncated: Bool
     ) async {
         let id = item.entry.id
-        guard let kind = Failure.Kind(of: result, request) else {
+        guard let kind = Failure.Kind(of: result, request, isTruncated) else {
             state.withLock { $0.outage.succeed(id) }
-            return await remove(id, as: .sent)
+            // There is a response, because an entry whose response is stored is sent as a stream.
+            let response = item.entry.storesResponse ? try? result.get() : nil
+            return await remove(
+                id, as: .sent,
+                response.map {
+                    StoredResponse($0, isTruncated: isTruncated, to: request, of: item.entry, date: clock.date)
+                })
         }
         let isCounted = !kind.isUnconnected
         let changed = state.withLock { state in
@@ -143,8 +196,7 @@ extension Outbox {
     private func replace(_ item: OutboxState.Item, with request: Request) async {
         let id = item.entry.id
         do {
-            let stored = try StoredRequest(
-                request, id: id, entity: item.entry.entity, date: item.entry.date, service, options)
+            let stored = try StoredRequest(request, of: item.entry, service, options)
             try await onQueue("the entry could not be replaced") { [self] in
                 // The entry may have been removed in the meantime, possibly by another process.
                 guard state.withLock({ $0.items[id] }) != nil, try folder.contains(item.name) else { return }
@@ -165,13 +217,31 @@ extension Outbox {
 
     /// Removes an entry and its file. If the file cannot be removed, another attempt follows after
     /// a pause.
-    private func remove(_ id: UUID, as last: Entry.State) async {
-        state.withLock { _ = $0.change(id) { $0.outcome = last } }
+    ///
+    /// - Parameter response: The response to store in its place. Defaults to `nil`: that of an
+    ///   earlier attempt to store it, if there is one.
+    private func remove(_ id: UUID, as last: Entry.State, _ response: StoredResponse? = nil) async {
+        state.withLock { state in
+            _ = state.change(id) { item in
+                item.outcome = last
+                if let response { item.response = response }
+            }
+        }
         do {
             try await onQueue("the entry could not be removed") { [self] in
                 guard let item = state.withLock({ $0.items[id] }) else { return }
-                try folder.remove(item.name)
-                change { $0.remove(id, as: last) }
+                if let response = item.response {
+                    let name = OutboxNames.response(to: item.name)
+                    try folder.replace(
+                        item.name, with: try response.encoded(options.storedFields), asResponse: name)
+                    change { state in
+                        state.remove(id, as: last)
+                        state.addResponse(name)
+                    }
+                } else {
+                    try folder.remove(item.name)
+                    change { $0.remove(id, as: last) }
+                }
             }
         } catch {
             pause(id, after: nil)
@@ -244,10 +314,10 @@ extension WebServiceError {
 
 extension Outbox.Failure.Kind {
     /// Creates the kind of the result of a request; `nil` for a success.
-    fileprivate init?(of result: Result<Response, any Error>, _ request: Request) {
+    fileprivate init?(of result: Result<Response, any Error>, _ request: Request, _ isTruncated: Bool) {
         switch result {
         case .success(let response):
-            guard !response.isDelivery(of: request, hasWholeBody: true) else { return nil }
+            guard !response.isDelivery(of: request, hasWholeBody: !isTruncated) else { return nil }
             self = .status(response.status)
         case .failure(let error as WebServiceError):
             // The server has processed the request, and the body is not used.

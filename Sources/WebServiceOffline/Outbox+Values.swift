@@ -17,10 +17,13 @@ extension Outbox {
         /// The number of attempts after which a temporary failure counts as permanent, or `nil` for
         /// no limit. Attempts without a connection are not counted. Defaults to `nil`.
         public var maximumAttempts: Int?
-        /// The maximum number of entries. Defaults to 10,000.
+        /// The maximum number of entries and stored responses. Defaults to 10,000.
         public var maximumCount = 10_000
         /// The maximum size of the body of an entry, in bytes. Defaults to 16 MiB.
         public var maximumBodyBytes = 16 << 20
+        /// The number of bytes of a response's body that are stored for a request with
+        /// `storesResponse`. Defaults to 64 KiB.
+        public var maximumResponseBytes = 64 << 10
         /// The header fields that are stored although their names look like those of credentials.
         /// Defaults to none.
         public var storedFields: Set<Headers.Name> = []
@@ -34,13 +37,15 @@ extension Outbox {
 
     /// A request in the outbox.
     public struct Entry: Sendable, Hashable, Identifiable {
-        /// The identifier that ``Outbox/submit(_:entity:)-(Request,_)`` returned.
+        /// The identifier that ``Outbox/submit(_:entity:storesResponse:)-(Request,_,_)`` returned.
         public let id: UUID
         /// The identifier of the object that the request changes; `nil` if the request is
         /// independent of all others, or if the stored request could not be read.
         public let entity: String?
         /// The date of the submission; that of the error if the stored request has not been read.
         public let date: Date
+        /// Whether the response is stored; see ``Outbox/responses``.
+        public internal(set) var storesResponse = false
         /// The current state.
         public internal(set) var state = State.waiting
         /// The number of attempts in this process, including one in flight; those that could not

@@ -34,6 +34,8 @@ struct OutboxState {
         var isQueued = false
         /// The last state, if only the file remains to be removed.
         var outcome: Outbox.Entry.State?
+        /// The response that remains to be stored when the file is removed.
+        var response: Outbox.StoredResponse?
         var task: Task<Void, Never>?
 
         init(name: String, entry: Outbox.Entry) {
@@ -55,13 +57,25 @@ struct OutboxState {
     /// A Boolean value that indicates whether the folder is read soon.
     var isReadSoon = false
     var observers: [UUID: AsyncStream<Outbox.Update>.Continuation] = [:]
+    /// The observers of the names of stored responses.
+    var readers: [UUID: AsyncStream<String>.Continuation] = [:]
+    /// The names of the stored responses, in the order in which this process has found them.
+    private(set) var responses: [String] = []
     /// The changes that have not been delivered yet.
     var delivery = SerialDelivery<Delivery>()
 
-    /// A change and the observers that receive it. Without a change, their sequences end.
+    /// A change and the observers that receive it.
     struct Delivery: Sendable {
-        var update: Outbox.Update?
-        var observers: [UUID: AsyncStream<Outbox.Update>.Continuation]
+        enum Change: Sendable {
+            case update(Outbox.Update)
+            case response(String)
+            /// The sequences of the observers end.
+            case end
+        }
+
+        var change: Change
+        var observers: [UUID: AsyncStream<Outbox.Update>.Continuation] = [:]
+        var readers: [UUID: AsyncStream<String>.Continuation] = [:]
     }
 
     private var lanes: [Lane: [UUID]] = [:]
@@ -118,7 +132,7 @@ struct OutboxState {
     mutating func complete(_ item: Item, with head: StoredRequest.Head) -> Item {
         guard item.isUnread else { return item }
         let completed = change(item.entry.id) { item in
-            var entry = Outbox.Entry(id: item.entry.id, entity: head.entity, date: head.date)
+            var entry = Outbox.Entry(head)
             (entry.state, entry.attempts) = (item.entry.state, item.entry.attempts)
             (item.entry, item.isUnread) = (entry, false)
         }
@@ -166,17 +180,17 @@ struct OutboxState {
     mutating func close() { isClosed = true }
 
     /// Removes all entries from memory after the outbox was closed.
-    mutating func removeAll() { (items, names, damaged, lanes, ready) = ([:], [], [], [:], Queue()) }
+    mutating func removeAll() { (items, names, damaged, lanes, ready, responses) = ([:], [], [], [:], Queue(), []) }
 
     /// Ends the sequences of the observers, after the changes that were recorded before.
     mutating func endUpdates() {
-        delivery.append(Delivery(update: nil, observers: observers))
-        observers = [:]
+        delivery.append(Delivery(change: .end, observers: observers, readers: readers))
+        (observers, readers) = ([:], [:])
     }
 
     private mutating func record(_ update: Outbox.Update) {
         guard !observers.isEmpty else { return }
-        delivery.append(Delivery(update: update, observers: observers))
+        delivery.append(Delivery(change: .update(update), observers: observers))
     }
 
     /// Returns the entries to send now. Their lanes are busy until ``release(_:)``.
@@ -221,4 +235,34 @@ struct OutboxState {
         items[id]?.isQueued = true
         ready.append(id)
     }
+
+    // MARK: Responses
+
+    /// Adds an observer of the names of stored responses, which first receives those present.
+    mutating func addReader(_ reader: AsyncStream<String>.Continuation, _ id: UUID) {
+        readers[id] = reader
+        for name in responses { delivery.append(Delivery(change: .response(name), readers: [id: reader])) }
+    }
+
+    /// Adds a stored response.
+    mutating func addResponse(_ name: String) {
+        if !responses.contains(name) { append(name) }
+    }
+
+    private mutating func append(_ name: String) {
+        responses.append(name)
+        if !readers.isEmpty { delivery.append(Delivery(change: .response(name), readers: readers)) }
+    }
+
+    mutating func removeResponse(_ name: String) { responses.removeAll { $0 == name } }
+
+    /// Sets the names of the stored responses to those that were listed.
+    mutating func setResponses(_ names: [String]) {
+        guard names != responses else { return }
+        let (present, known) = (Set(names), Set(responses))
+        responses.removeAll { !present.contains($0) }
+        for name in names where !known.contains(name) { append(name) }
+    }
+
+    func responseName(of id: UUID) -> String? { responses.first { OutboxNames.id(of: $0) == id } }
 }

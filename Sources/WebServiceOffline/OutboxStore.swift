@@ -28,16 +28,21 @@ package protocol OutboxStore: Sendable {
     ///
     /// - Parameter suffix: The part of the name after the number.
     func add(_ bytes: Data, suffix: String, maximumCount: Int) throws -> (name: String, earlier: [String])
-    /// Returns whether an entry exists.
+    /// Returns whether an entry or a response exists.
     func contains(_ name: String) throws -> Bool
     func replace(_ name: String, with bytes: Data) throws
-    /// Removes an entry. A missing one is not an error.
+    /// Removes an entry, which may be missing, and stores its response. There is no instant at
+    /// which the store contains neither of them.
+    ///
+    /// - Parameter response: The name of the response.
+    func replace(_ name: String, with bytes: Data, asResponse response: String) throws
+    /// Removes an entry or a response. A missing one is not an error.
     func remove(_ name: String) throws
-    /// Returns the bytes of an entry: `nil` if it does not exist, and no bytes if it is damaged.
+    /// Returns the bytes of an entry or a response: `nil` if it does not exist, and no bytes if it is damaged.
     ///
     /// - Throws: An error if the entry cannot be read now.
     func bytes(of name: String) throws -> Data?
-    /// Moves a damaged entry to another file, so that it is not read again.
+    /// Moves a damaged entry or response to another file, so that it is not read again.
     ///
     /// - Returns: The URL of that file; one with the name of the entry if the entry remains.
     func setAside(_ name: String) -> URL
@@ -54,9 +59,29 @@ package protocol OutboxStore: Sendable {
 package struct OutboxNames {
     /// The names of the entries, in ascending order.
     package var entries: [String] = []
+    /// The names of the stored responses, in ascending order. Each is that of its entry, with
+    /// another suffix.
+    package var responses: [String] = []
     package var damaged: [String] = []
 
     package init() {}
+
+    /// Adds a name unless it is neither that of an entry nor that of a response.
+    package mutating func add(_ name: String) {
+        if Self.number(of: name) != nil {
+            entries.append(name)
+        } else if name.hasSuffix(Self.responseSuffix), Self.number(of: Self.entry(of: name)) != nil {
+            responses.append(name)
+        }
+    }
+
+    private static let responseSuffix = ".response"
+
+    /// Returns the name of the response to an entry.
+    package static func response(to entry: String) -> String { entry.dropLast(".entry".count) + responseSuffix }
+
+    /// Returns the name of the entry of a response.
+    package static func entry(of response: String) -> String { response.dropLast(responseSuffix.count) + ".entry" }
 
     /// Returns the number in the name of an entry; `nil` for another name.
     package static func number(of name: String) -> UInt64? {
@@ -92,14 +117,16 @@ package struct OutboxNames {
     ///
     /// - Parameters:
     ///   - last: The name of the last entry.
-    ///   - count: The number of entries.
-    /// - Throws: `outboxFull` if there are as many entries as permitted.
+    ///   - count: The number of entries and responses.
+    /// - Throws: `outboxFull` if there are as many as permitted.
     package static func new(
         _ suffix: String, after last: String?, count: Int, maximumCount: Int
     ) throws(WebServiceError) -> String {
         guard count < maximumCount else {
             throw WebServiceError(
-                .outboxFull, "the outbox has \(count) entries; wait until some are sent, or increase maximumCount")
+                .outboxFull,
+                "the outbox has \(count) entries and stored responses; wait until some are sent, remove the responses, "
+                    + "or increase maximumCount")
         }
         let last = last.flatMap(number) ?? 0
         return (last < .max ? last + 1 : last).hexadecimal + suffix

@@ -3,7 +3,7 @@ import WebServiceCore
 import WebServiceOffline
 import WebServiceStorage
 
-/// The database of an outbox, with one row for each entry.
+/// The database of an outbox, with one row for each entry and each stored response.
 ///
 /// The file `NAME.sending` is locked by the process that sends. A damaged entry becomes the file
 /// `NAME.ENTRY.damaged`. An entry that cannot be removed, because a full disk has no space for the
@@ -47,10 +47,11 @@ final class OutboxDatabase: OutboxStore {
     // MARK: Names
 
     func names() throws -> OutboxNames {
-        var names = OutboxNames()
         let removed = try removedNames()
         for name in removed { try? erase(name) }  // it remains until the next call
-        names.entries = try use("list the entries") { try $0.entryNames() }.filter { !removed.contains($0) }
+        var names = try use("list the entries") { try $0.names() }
+        names.entries.removeAll { removed.contains($0) }
+        names.responses.removeAll { removed.contains($0) }
         names.damaged = try damagedNames()  // after the query, which may move a damaged database aside
         return names
     }
@@ -90,14 +91,16 @@ final class OutboxDatabase: OutboxStore {
         return try use("store an entry") { connection in
             var added = Result<(name: String, earlier: [String]), any Error>.success(("", []))
             try connection.database.transaction {
-                let earlier = try connection.entryNames()
+                let names = try connection.names()
+                let earlier = names.entries
                 // A commit that has failed may have taken effect.
                 if let name = earlier.first(where: { $0.hasSuffix(suffix) }) {
                     return added = .success((name, earlier.filter { $0 != name }))
                 }
                 added = Result {
                     let name = try OutboxNames.new(
-                        suffix, after: earlier.last, count: earlier.count, maximumCount: maximumCount)
+                        suffix, after: earlier.last, count: earlier.count + names.responses.count,
+                        maximumCount: maximumCount)
                     return (name, earlier)
                 }
                 if case .success(let added) = added { try connection.write(bytes, as: added.name) }
@@ -128,6 +131,16 @@ final class OutboxDatabase: OutboxStore {
 
     func replace(_ name: String, with bytes: Data) throws {
         try use("store an entry") { try $0.write(bytes, as: name) }
+        files.announce()
+    }
+
+    func replace(_ name: String, with bytes: Data, asResponse response: String) throws {
+        try use("store a response") { connection in
+            try connection.database.transaction {
+                try connection.remove(Array(name.utf8))
+                try connection.write(bytes, as: response)
+            }
+        }
         files.announce()
     }
 
@@ -170,10 +183,13 @@ final class OutboxDatabase: OutboxStore {
 }
 
 extension Connection {
-    fileprivate func entryNames() throws -> [String] {
-        try database.prepare("SELECT key FROM entries ORDER BY key").rows {
+    fileprivate func names() throws -> OutboxNames {
+        let keys = try database.prepare("SELECT key FROM entries ORDER BY key").rows {
             String(decoding: $0.data(0), as: UTF8.self)
-        }.filter { OutboxNames.number(of: $0) != nil }
+        }
+        var names = OutboxNames()
+        for key in keys { names.add(key) }
+        return names
     }
 
     fileprivate func write(_ bytes: Data, as name: String) throws {

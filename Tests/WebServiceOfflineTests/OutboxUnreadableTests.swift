@@ -37,6 +37,9 @@ struct OutboxUnreadableTests {
         }
         func contains(_ name: String) throws -> Bool { try store.contains(name) }
         func replace(_ name: String, with bytes: Data) throws { try store.replace(name, with: bytes) }
+        func replace(_ name: String, with bytes: Data, asResponse response: String) throws {
+            try store.replace(name, with: bytes, asResponse: response)
+        }
         func remove(_ name: String) throws { try store.remove(name) }
         func bytes(of name: String) throws -> Data? {
             if unreadable.withLock({ $0.contains(name) }) { throw SystemFailure(call: "openat", number: EACCES) }
