@@ -141,7 +141,9 @@ extension Outbox {
         if kind.isTransient {
             let delay = response?.header(.retryAfter).flatMap { RetryAfter($0, now: clock.date)?.delay }
             beginOutage(id, kind, request, after: delay)
-            if !isExhausted { return pause(id, after: delay, isGeneral: kind.isGeneral) }
+            if !isExhausted {
+                return removeIfReplaced(id) ? () : pause(id, after: delay, isGeneral: kind.isGeneral)
+            }
         } else if case .status = kind {
             state.withLock { $0.outage.succeed(id) }
         }
@@ -154,6 +156,7 @@ extension Outbox {
         sendNext()
         let decision = await decide(failure)
         state.withLock { $0.decisions -= 1 }
+        if removeIfReplaced(id) { return }
         switch decision {
         case .drop: await remove(id, as: .removed)
         case .keep: block(id)
@@ -185,6 +188,12 @@ extension Outbox {
             self?.state.withLock { $0.outage.endPause(begun.turn) }
             self?.sendNext()
         }
+    }
+
+    /// Removes an entry from memory if another one has replaced it while it was being sent, and
+    /// returns whether it did.
+    private func removeIfReplaced(_ id: UUID) -> Bool {
+        change { state in state.items[id]?.isReplaced == true && state.remove(id, as: .removed) != nil }
     }
 
     private func block(_ id: UUID) {

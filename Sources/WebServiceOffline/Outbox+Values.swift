@@ -37,13 +37,16 @@ extension Outbox {
 
     /// A request in the outbox.
     public struct Entry: Sendable, Hashable, Identifiable {
-        /// The identifier that ``Outbox/submit(_:entity:storesResponse:)-(Request,_,_)`` returned.
+        /// The identifier that ``Outbox/submit(_:entity:replacing:storesResponse:)-(Request,_,_,_)``
+        /// returned.
         public let id: UUID
         /// The identifier of the object that the request changes; `nil` if the request is
         /// independent of all others, or if the stored request could not be read.
         public let entity: String?
         /// The date of the submission; that of the error if the stored request has not been read.
         public let date: Date
+        /// The key with which a later submission replaces this entry.
+        public internal(set) var key: String?
         /// Whether the response is stored; see ``Outbox/responses``.
         public internal(set) var storesResponse = false
         /// The current state.
@@ -123,7 +126,8 @@ extension Outbox.Entry {
         case blocked
         /// The request has succeeded, and its entry was removed.
         case sent
-        /// The entry was removed before it succeeded, or another process has sent or removed it.
+        /// The entry was removed or replaced before it succeeded, or another process has sent,
+        /// removed or replaced it.
         case removed
     }
 }

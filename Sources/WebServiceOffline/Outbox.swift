@@ -71,6 +71,9 @@ public final class Outbox: Sendable {
     ///   - request: The request. Its body must be in memory.
     ///   - entity: The identifier of the object that the request changes. Defaults to `nil`: the
     ///     request is independent of all others.
+    ///   - key: The key with which the request replaces earlier ones of the same entity, or of none,
+    ///     that were submitted with the same key: when the method returns, they are removed, except
+    ///     one that is being sent, after which this request is sent. Defaults to `nil`.
     ///   - storesResponse: Whether the response that removes the entry is stored until
     ///     ``removeResponse(of:)`` is called; see ``responses``. Defaults to `false`.
     /// - Throws: `WebServiceError.Code.storage`, with the error of the system or the database, if
@@ -79,34 +82,40 @@ public final class Outbox: Sendable {
     ///   field whose name looks like that of a credential; `encoding` for a body of a file, a
     ///   stream or a provider; `outboxClosed`; and the errors of encoding a request.
     @discardableResult
-    public func submit(_ request: Request, entity: String? = nil, storesResponse: Bool = false) async throws -> UUID {
-        let entry = Entry(id: UUID(), entity: entity, date: clock.date, storesResponse: storesResponse)
+    public func submit(
+        _ request: Request, entity: String? = nil, replacing key: String? = nil, storesResponse: Bool = false
+    ) async throws -> UUID {
+        let entry = Entry(id: UUID(), entity: entity, date: clock.date, key: key, storesResponse: storesResponse)
         let stored = try StoredRequest(request, of: entry, service, options)
         return try await onQueue("the entry could not be written") { [self] in
             guard !state.withLock(\.isClosed) else { throw closedError }
-            let (name, earlier) = try folder.add(stored, maximumCount: options.maximumCount)
+            let added = try folder.add(stored, maximumCount: options.maximumCount)
+            if !added.replaced.isEmpty { change { state in added.replaced.forEach { state.replace($0) } } }
             // An entry whose submission had returned is in the list, which was read after this
             // submission began. So if the whole list is known, no entry that precedes this one is
             // missing.
-            if state.withLock({ state in earlier.allSatisfy { state.isKnown($0) } }) {
-                insert(stored, named: name)
+            if state.withLock({ state in added.earlier.allSatisfy { state.isKnown($0) } }) {
+                insert(stored, named: added.name)
                 sendNext()
             } else {
-                read(upTo: name)
+                read(upTo: added.name)
             }
             return stored.head.id
         }
     }
 
-    /// Stores the request of a typed request; see ``submit(_:entity:storesResponse:)-(Request,_,_)``.
+    /// Stores the request of a typed request; see
+    /// ``submit(_:entity:replacing:storesResponse:)-(Request,_,_,_)``.
     ///
     /// The response is not decoded. Whether it is a success depends on its status and media type,
     /// as for any other request.
     @discardableResult
     public func submit(
-        _ request: some HTTPServiceRequest, entity: String? = nil, storesResponse: Bool = false
+        _ request: some HTTPServiceRequest, entity: String? = nil, replacing key: String? = nil,
+        storesResponse: Bool = false
     ) async throws -> UUID {
-        try await submit(try request.request(for: service), entity: entity, storesResponse: storesResponse)
+        try await submit(
+            try request.request(for: service), entity: entity, replacing: key, storesResponse: storesResponse)
     }
 
     /// Removes an entry durably.

@@ -74,18 +74,22 @@ final class OutboxFolder: OutboxStore {
 
     func file(of name: String) -> URL { url.appendingPathComponent(name, isDirectory: false) }
 
-    func add(_ bytes: Data, suffix: String, maximumCount: Int) throws -> (name: String, earlier: [String]) {
-        let listed = try names()
-        let names = listed.entries
+    func add(
+        _ bytes: Data, suffix: String, maximumCount: Int, replacing isReplaced: (Data) -> Bool
+    ) throws -> OutboxAddition {
+        let names = try names()
+        let replaced = try names.replaceable(by: suffix).filter { try self.bytes(of: $0).map(isReplaced) ?? false }
         let name = try OutboxNames.new(
-            suffix, after: names.last, count: names.count + listed.responses.count, maximumCount: maximumCount)
+            suffix, after: names.entries.last, count: names.entries.count + names.responses.count - replaced.count,
+            maximumCount: maximumCount)
         do {
             try replace(name, with: bytes)
+            for name in replaced { try remove(name) }
         } catch {
             try? files.folder.remove(name)  // the submission has failed, even if the file remains
             throw error
         }
-        return (name, names)
+        return OutboxAddition(name, earlier: names.entries.filter { !replaced.contains($0) }, replaced: replaced)
     }
 
     func contains(_ name: String) throws(SystemFailure) -> Bool { try files.folder.status(of: name) != nil }

@@ -32,6 +32,8 @@ struct OutboxState {
         /// Identifies the current attempt or pause.
         var turn = 0
         var isQueued = false
+        /// Whether another entry has replaced this one while it was being sent.
+        var isReplaced = false
         /// The last state, if only the file remains to be removed.
         var outcome: Outbox.Entry.State?
         /// The response that remains to be stored when the file is removed.
@@ -114,6 +116,12 @@ struct OutboxState {
         if lanes[item.lane]?.isEmpty == true { lanes[item.lane] = nil }
         offer(item.lane)
         return item
+    }
+
+    /// Removes an entry that another one has replaced, or marks it if it is being sent.
+    mutating func replace(_ name: String) {
+        guard let id = OutboxNames.id(of: name), let item = items[id], item.outcome == nil else { return }
+        if item.entry.state == .sending { items[id]?.isReplaced = true } else { remove(id, as: .removed) }
     }
 
     /// Changes an entry, and returns it; `nil` if it was removed.

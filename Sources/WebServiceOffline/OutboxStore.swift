@@ -24,10 +24,16 @@ package protocol OutboxStore: Sendable {
     func damagedNames() throws -> [String]
     /// Returns the URL of the file with an entry.
     func file(of name: String) -> URL
-    /// Stores an entry after all others, and returns its name and the earlier names.
+    /// Stores an entry after all others, and then removes those that it replaces. If an error is
+    /// thrown, the last of them remains.
     ///
-    /// - Parameter suffix: The part of the name after the number.
-    func add(_ bytes: Data, suffix: String, maximumCount: Int) throws -> (name: String, earlier: [String])
+    /// - Parameters:
+    ///   - suffix: The part of the name after the number.
+    ///   - isReplaced: Returns whether an entry whose name has the same hashes is replaced, by its
+    ///     bytes.
+    func add(
+        _ bytes: Data, suffix: String, maximumCount: Int, replacing isReplaced: (Data) -> Bool
+    ) throws -> OutboxAddition
     /// Returns whether an entry or a response exists.
     func contains(_ name: String) throws -> Bool
     func replace(_ name: String, with bytes: Data) throws
@@ -50,12 +56,26 @@ package protocol OutboxStore: Sendable {
     func removeTemporaryFiles(before date: Date)
 }
 
+/// The names of an entry that was added and of others.
+package struct OutboxAddition: Sendable {
+    package var name: String
+    /// The entries that existed before, except those that were replaced.
+    package var earlier: [String]
+    /// The entries that were removed because the new one replaces them.
+    package var replaced: [String] = []
+
+    package init(_ name: String, earlier: [String], replaced: [String] = []) {
+        (self.name, self.earlier, self.replaced) = (name, earlier, replaced)
+    }
+}
+
 /// The names of the entries and of the damaged files.
 ///
-/// The name of an entry, `NUMBER-ID.entry` or `NUMBER-ID-LANE.entry`, specifies its place in the
-/// order of the submissions. The number is greater than those of all entries that existed before
-/// the submission began. The lane is a hash of the entity, so that an entry that cannot be read
-/// delays the later ones of its entity, and no others.
+/// The name of an entry, `NUMBER-ID.entry`, `NUMBER-ID-LANE.entry` or `NUMBER-ID-LANE-KEY.entry`,
+/// specifies its place in the order of the submissions. The number is greater than those of all
+/// entries that existed before the submission began. The lane is a hash of the entity, so that an
+/// entry that cannot be read delays the later ones of its entity, and no others. The key is a hash
+/// of the entity and of the key with which a later entry replaces this one.
 package struct OutboxNames {
     /// The names of the entries, in ascending order.
     package var entries: [String] = []
@@ -86,8 +106,9 @@ package struct OutboxNames {
     /// Returns the number in the name of an entry; `nil` for another name.
     package static func number(of name: String) -> UInt64? {
         let bytes = name.utf8
-        guard bytes.count == 59 || bytes.count == 76 && bytes.dropFirst(53).first == UInt8(ascii: "-"),
-            name.hasSuffix(".entry"), bytes.dropFirst(16).first == UInt8(ascii: "-")
+        let hyphens = [59: [16], 76: [16, 53], 93: [16, 53, 70]][bytes.count]
+        guard let hyphens, name.hasSuffix(".entry"),
+            hyphens.allSatisfy({ bytes.dropFirst($0).first == UInt8(ascii: "-") })
         else { return nil }
         return number(bytes.prefix(16))
     }
@@ -104,13 +125,39 @@ package struct OutboxNames {
 
     /// Returns the lane in the name of an entry; `nil` if it has none.
     static func lane(of name: String) -> UInt64? {
-        name.utf8.count == 76 ? number(name.utf8.dropFirst(54).prefix(16)) : nil
+        name.utf8.count >= 76 ? number(name.utf8.dropFirst(54).prefix(16)) : nil
+    }
+
+    /// Returns the part of the name of an entry, or of its suffix, with the hashes of the entity and
+    /// of the key; `nil` if it has no key.
+    package static func hashes(of name: String) -> String? {
+        guard name.utf8.count == 93 || name.utf8.count == 77 else { return nil }
+        return String(decoding: name.utf8.suffix(39), as: UTF8.self)
+    }
+
+    /// Returns the entries that a new one with a suffix may replace.
+    package func replaceable(by suffix: String) -> [String] {
+        guard let hashes = Self.hashes(of: suffix) else { return [] }
+        return entries.filter { Self.hashes(of: $0) == hashes }
+    }
+
+    /// The entries that a later one with the same hashes may replace, with the last of these.
+    var replaced: [(name: String, last: String)] {
+        var last: [String: String] = [:]
+        return entries.reversed().compactMap { name in
+            guard let hashes = Self.hashes(of: name) else { return nil }
+            if let last = last[hashes] { return (name, last) }
+            last[hashes] = name
+            return nil
+        }
     }
 
     /// Returns the part of the name of an entry after the number.
-    static func suffix(_ id: UUID, _ entity: String?) -> String {
-        let lane = entity.map { "-\(OutboxState.hash($0).hexadecimal)" } ?? ""
-        return "-\(id.uuidString.lowercased())\(lane).entry"
+    static func suffix(_ id: UUID, _ entity: String?, _ key: String?) -> String {
+        // Without an entity, the entries with one key are sent one after another.
+        let lane = (entity ?? key).map { "-\(OutboxState.hash($0).hexadecimal)" } ?? ""
+        let key = key.map { "-\(OutboxState.hash("\(entity ?? "")\0\($0)").hexadecimal)" } ?? ""
+        return "-\(id.uuidString.lowercased())\(lane)\(key).entry"
     }
 
     /// Returns the name of a new entry.
@@ -134,10 +181,12 @@ package struct OutboxNames {
 }
 
 extension OutboxStore {
-    func add(_ request: StoredRequest, maximumCount: Int) throws -> (name: String, earlier: [String]) {
-        try add(
-            try request.encoded(), suffix: OutboxNames.suffix(request.head.id, request.head.entity),
-            maximumCount: maximumCount)
+    func add(_ request: StoredRequest, maximumCount: Int) throws -> OutboxAddition {
+        let head = request.head
+        return try add(
+            try request.encoded(), suffix: OutboxNames.suffix(head.id, head.entity, head.key),
+            maximumCount: maximumCount
+        ) { StoredRequest(encoded: $0)?.isReplaced(by: request) ?? false }
     }
 
     func replace(_ name: String, with request: StoredRequest) throws {

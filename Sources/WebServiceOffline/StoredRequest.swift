@@ -13,7 +13,8 @@ struct StoredRequest: Sendable {
         var url: String
         var fields: [Field]
         var hasBody: Bool
-        /// Whether the response is stored. Missing in entries of earlier versions.
+        // Missing in entries of earlier versions:
+        var key: String?
         var storesResponse: Bool?
     }
 
@@ -77,7 +78,7 @@ struct StoredRequest: Sendable {
         head = Head(
             id: entry.id, entity: entry.entity, date: entry.date, method: encoded.method.rawValue,
             url: Self.path(of: encoded.url, below: service), fields: fields, hasBody: encoded.body != nil,
-            storesResponse: entry.storesResponse ? true : nil)
+            key: entry.key, storesResponse: entry.storesResponse ? true : nil)
         body = encoded.body
     }
 
@@ -91,6 +92,11 @@ struct StoredRequest: Sendable {
         let path = String(decoding: url.utf8.dropFirst(base.utf8.count), as: UTF8.self)
         let joined = try? service.absoluteURL(path)  // a path that the base changes is not used
         return joined?.absoluteString == url ? path : url
+    }
+
+    /// Returns whether a later request with the same key replaces this one.
+    func isReplaced(by later: StoredRequest) -> Bool {
+        head.key != nil && (head.key, head.entity) == (later.head.key, later.head.entity)
     }
 
     /// Returns the request to send, with the current header fields and options of the service.
@@ -157,6 +163,8 @@ extension StoredRequest {
 
 extension Outbox.Entry {
     init(_ head: StoredRequest.Head) {
-        self.init(id: head.id, entity: head.entity, date: head.date, storesResponse: head.storesResponse ?? false)
+        self.init(
+            id: head.id, entity: head.entity, date: head.date, key: head.key,
+            storesResponse: head.storesResponse ?? false)
     }
 }

@@ -85,25 +85,34 @@ final class OutboxDatabase: OutboxStore {
 
     func file(of name: String) -> URL { place }
 
-    func add(_ bytes: Data, suffix: String, maximumCount: Int) throws -> (name: String, earlier: [String]) {
+    func add(
+        _ bytes: Data, suffix: String, maximumCount: Int, replacing isReplaced: (Data) -> Bool
+    ) throws -> OutboxAddition {
         defer { files.announce() }
         // An error of the outbox does not close the connection.
         return try use("store an entry") { connection in
-            var added = Result<(name: String, earlier: [String]), any Error>.success(("", []))
+            var added = Result<OutboxAddition, any Error>.success(OutboxAddition("", earlier: []))
             try connection.database.transaction {
                 let names = try connection.names()
-                let earlier = names.entries
                 // A commit that has failed may have taken effect.
-                if let name = earlier.first(where: { $0.hasSuffix(suffix) }) {
-                    return added = .success((name, earlier.filter { $0 != name }))
+                if let name = names.entries.first(where: { $0.hasSuffix(suffix) }) {
+                    return added = .success(OutboxAddition(name, earlier: names.entries.filter { $0 != name }))
                 }
                 added = Result {
+                    let replaced = try names.replaceable(by: suffix).filter { name in
+                        let entry = try record(of: name, connection)?.entry(for: Array(name.utf8))
+                        return entry?.data.map(isReplaced) ?? false
+                    }
                     let name = try OutboxNames.new(
-                        suffix, after: earlier.last, count: earlier.count + names.responses.count,
-                        maximumCount: maximumCount)
-                    return (name, earlier)
+                        suffix, after: names.entries.last,
+                        count: names.entries.count + names.responses.count - replaced.count, maximumCount: maximumCount)
+                    let earlier = names.entries.filter { !replaced.contains($0) }
+                    return OutboxAddition(name, earlier: earlier, replaced: replaced)
                 }
-                if case .success(let added) = added { try connection.write(bytes, as: added.name) }
+                if case .success(let added) = added {
+                    try connection.write(bytes, as: added.name)
+                    for name in added.replaced { try connection.remove(Array(name.utf8)) }
+                }
             }
             return added
         }.get()
@@ -111,21 +120,22 @@ final class OutboxDatabase: OutboxStore {
 
     func contains(_ name: String) throws -> Bool { try record(of: name) != nil }
 
-    /// Returns the row of an entry.
+    /// Returns the row of an entry or a response.
+    private func record(of name: String) throws -> Record? {
+        guard try files.folder.status(of: removedFile(name)) == nil else { return nil }
+        return try use("read an entry") { try record(of: name, $0) }
+    }
+
+    /// Returns a row.
     ///
     /// A row that cannot be read does not count as a damaged database: its pages contain no other
     /// entry.
-    private func record(of name: String) throws -> Record? {
-        guard try files.folder.status(of: removedFile(name)) == nil else { return nil }
-        return try use("read an entry") { connection in
-            do { return try connection.record(for: Array(name.utf8)) } catch let error as SQLiteError
-                where !error.isBusy
-            {
-                throw WebServiceError(
-                    .storage,
-                    "an entry of the database '\(place.path)' could not be read; copy the database, and restore or "
-                        + "remove the entry: \(error.message)", underlying: error)
-            }
+    private func record(of name: String, _ connection: Connection) throws -> Record? {
+        do { return try connection.record(for: Array(name.utf8)) } catch let error as SQLiteError where !error.isBusy {
+            throw WebServiceError(
+                .storage,
+                "an entry of the database '\(place.path)' could not be read; copy the database, and restore or "
+                    + "remove the entry: \(error.message)", underlying: error)
         }
     }
 

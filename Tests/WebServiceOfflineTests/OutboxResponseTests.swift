@@ -293,7 +293,7 @@ struct OutboxResponseTests {
             """
         try FileManager.default.createDirectory(at: fixture.folder, withIntermediateDirectories: true)
         try CheckedContent.encode(Data(head.utf8), mark: "webservice-outbox 1 ").write(
-            to: fixture.folder.appendingPathComponent("0000000000000001" + OutboxNames.suffix(id, nil)))
+            to: fixture.folder.appendingPathComponent("0000000000000001" + OutboxNames.suffix(id, nil, nil)))
         let outbox = try await fixture.open()
         #expect(fixture.paths == ["/a"])
         #expect(await outbox.entries == [])
