@@ -6,20 +6,32 @@ import FoundationNetworking
 #endif
 
 extension Outbox {
-    /// Starts as many requests as the limit permits.
+    /// Starts as many requests as the limit permits, and reports the entries that have expired.
     func sendNext() {
-        let started = change { $0.start(limit: options.maximumConcurrentRequests) }
+        let date = clock.date
+        let (expired, started, expiration) = change { state in
+            let expired = state.startExpired(at: date)
+            return (expired, state.start(limit: options.maximumConcurrentRequests), state.takeExpiration())
+        }
+        if let expiration {
+            // Later by more than the error of the subtraction.
+            let delay = Duration.clamping(seconds: max(0, expiration.timeIntervalSince(date)) + 0.000_001)
+            _ = clock.schedule(after: delay) { [weak self] in
+                self?.state.withLock { $0.endExpirationAlarm() }
+                self?.sendNext()
+            }
+        }
         var isReleased = false
-        for item in started {
+        for (item, isExpired) in expired.map({ ($0, true) }) + started.map({ ($0, false) }) {
             state.withLock { state in
-                // The outbox may have been closed or the entry removed since the line above.
+                // The outbox may have been closed or the entry removed since the lines above.
                 guard !state.isClosed, state.items[item.entry.id] != nil else {
                     isReleased = true
                     state.change(item.entry.id) { $0.entry.state = .waiting }
                     return state.release(item)
                 }
                 let task = Task(executorPreference: clock.executor) { [self] in
-                    await send(item)
+                    await send(item, isExpired: isExpired)
                     self.state.withLock { $0.release(item) }
                     sendNext()
                 }
@@ -30,14 +42,18 @@ extension Outbox {
         if isReleased { sendNext() }
     }
 
-    private func send(_ item: OutboxState.Item) async {
+    /// Sends an entry, or reports that it has expired.
+    private func send(_ item: OutboxState.Item, isExpired: Bool) async {
         let id = item.entry.id
         if let outcome = item.outcome { return await remove(id, as: outcome) }
+        let uncount: @Sendable () -> Void = { [self] in
+            if !isExpired { state.withLock { state in _ = state.change(id) { $0.entry.attempts -= 1 } } }
+        }
         let content: OutboxFolder.Content
         do {
             content = try await onQueue("") { [self] in try folder.content(of: item.name) }
         } catch {
-            state.withLock { state in _ = state.change(id) { $0.entry.attempts -= 1 } }
+            uncount()
             return setAsideUnreadable(item)
         }
         switch content {
@@ -51,6 +67,11 @@ extension Outbox {
             let item = change { $0.complete(item, with: stored.head) }
             if item.entry.storesResponse, await hasResponse(item) { return }
             let request = stored.request(for: service)
+            // The date of an entry that could not be read before was unknown.
+            if isExpired || item.entry.expirationDate.map({ $0 <= clock.date }) ?? false {
+                uncount()
+                return await expire(id, request)
+            }
             var noted = request
             noted.options.redirectPolicy.keepsMethodAndOrigin = true
             noted.options.interceptors.append(OutboxNote(item.entry))
@@ -147,7 +168,24 @@ extension Outbox {
         } else if case .status = kind {
             state.withLock { $0.outage.succeed(id) }
         }
-        let failure = Failure(entry: entry, request: request, response: response, error: error, kind: kind)
+        await report(Failure(entry: entry, request: request, response: response, error: error, kind: kind))
+    }
+
+    /// Reports an expired entry.
+    private func expire(_ id: UUID, _ request: Request) async {
+        let kind = Failure.Kind.error(.entryExpired)
+        guard let entry = state.withLock({ state in state.change(id) { $0.entry.lastFailure = kind } })?.entry else {
+            return
+        }
+        let error = WebServiceError(
+            .entryExpired, "the entry has expired before it was sent; submit another request if it is still needed",
+            request: request)
+        await report(Failure(entry: entry, request: request, response: nil, error: error, kind: kind))
+    }
+
+    /// Reports a permanent failure, and does what the closure decides.
+    private func report(_ failure: Failure) async {
+        let id = failure.entry.id
         // A decision may take long, and is not a request in flight.
         state.withLock { state in
             state.decisions += 1
@@ -163,8 +201,8 @@ extension Outbox {
         case .replace(var replacement):
             // The key of the request that failed belongs to that request.
             let key = StoredRequest.keyName
-            if replacement.headers[key] == request.headers[key] { replacement.headers[key] = nil }
-            await replace(item, with: replacement)
+            if replacement.headers[key] == failure.request.headers[key] { replacement.headers[key] = nil }
+            await replace(id, with: replacement)
         }
     }
 
@@ -202,8 +240,14 @@ extension Outbox {
 
     /// Replaces the request of an entry, which is sent at once, or after a pause if the entry has
     /// failed before.
-    private func replace(_ item: OutboxState.Item, with request: Request) async {
-        let id = item.entry.id
+    private func replace(_ id: UUID, with request: Request) async {
+        let date = clock.date
+        let changed = state.withLock { state in
+            state.change(id) { item in
+                if let expiration = item.entry.expirationDate, expiration <= date { item.entry.expirationDate = nil }
+            }
+        }
+        guard let item = changed else { return }
         do {
             let stored = try StoredRequest(request, of: item.entry, service, options)
             try await onQueue("the entry could not be replaced") { [self] in

@@ -37,7 +37,7 @@ extension Outbox {
 
     /// A request in the outbox.
     public struct Entry: Sendable, Hashable, Identifiable {
-        /// The identifier that ``Outbox/submit(_:entity:replacing:storesResponse:)-(Request,_,_,_)``
+        /// The identifier that ``Outbox/submit(_:entity:replacing:expires:storesResponse:)-(Request,_,_,_,_)``
         /// returned.
         public let id: UUID
         /// The identifier of the object that the request changes; `nil` if the request is
@@ -47,6 +47,8 @@ extension Outbox {
         public let date: Date
         /// The key with which a later submission replaces this entry.
         public internal(set) var key: String?
+        /// The date from which the entry is not sent.
+        public internal(set) var expirationDate: Date?
         /// Whether the response is stored; see ``Outbox/responses``.
         public internal(set) var storesResponse = false
         /// The current state.
@@ -78,7 +80,8 @@ extension Outbox {
         /// Retains the entry, and sends neither it nor a later one of its entity until
         /// ``Outbox/retry(_:)`` is called or the outbox is opened again.
         case keep
-        /// Sends another request in its place, with a new `Idempotency-Key`. If the other request
+        /// Sends another request in its place, with a new `Idempotency-Key`. An expiration date that
+        /// has passed does not apply to it. If the other request
         /// cannot be stored, the entry is blocked, as with ``Outbox/Decision/keep``.
         case replace(Request)
     }
@@ -135,6 +138,8 @@ extension Outbox.Entry {
 extension WebServiceError.Code {
     /// A request that was not stored because the outbox has the maximum number of entries.
     public static let outboxFull = WebServiceError.Code("outboxFull")
+    /// An entry of an outbox that was not sent before its expiration date.
+    public static let entryExpired = WebServiceError.Code("entryExpired")
     /// A submission after ``Outbox/close()``.
     public static let outboxClosed = WebServiceError.Code("outboxClosed")
 }

@@ -74,6 +74,9 @@ public final class Outbox: Sendable {
     ///   - key: The key with which the request replaces earlier ones of the same entity, or of none,
     ///     that were submitted with the same key: when the method returns, they are removed, except
     ///     one that is being sent, after which this request is sent. Defaults to `nil`.
+    ///   - expirationDate: The date from which the request is not sent, by the clock of the device.
+    ///     `onFailure` then receives the error `entryExpired`. If a request is in flight at this
+    ///     date, its result counts. Defaults to `nil`: none.
     ///   - storesResponse: Whether the response that removes the entry is stored until
     ///     ``removeResponse(of:)`` is called; see ``responses``. Defaults to `false`.
     /// - Throws: `WebServiceError.Code.storage`, with the error of the system or the database, if
@@ -83,9 +86,12 @@ public final class Outbox: Sendable {
     ///   stream or a provider; `outboxClosed`; and the errors of encoding a request.
     @discardableResult
     public func submit(
-        _ request: Request, entity: String? = nil, replacing key: String? = nil, storesResponse: Bool = false
+        _ request: Request, entity: String? = nil, replacing key: String? = nil, expires expirationDate: Date? = nil,
+        storesResponse: Bool = false
     ) async throws -> UUID {
-        let entry = Entry(id: UUID(), entity: entity, date: clock.date, key: key, storesResponse: storesResponse)
+        let entry = Entry(
+            id: UUID(), entity: entity, date: clock.date, key: key, expirationDate: expirationDate,
+            storesResponse: storesResponse)
         let stored = try StoredRequest(request, of: entry, service, options)
         return try await onQueue("the entry could not be written") { [self] in
             guard !state.withLock(\.isClosed) else { throw closedError }
@@ -105,17 +111,18 @@ public final class Outbox: Sendable {
     }
 
     /// Stores the request of a typed request; see
-    /// ``submit(_:entity:replacing:storesResponse:)-(Request,_,_,_)``.
+    /// ``submit(_:entity:replacing:expires:storesResponse:)-(Request,_,_,_,_)``.
     ///
     /// The response is not decoded. Whether it is a success depends on its status and media type,
     /// as for any other request.
     @discardableResult
     public func submit(
         _ request: some HTTPServiceRequest, entity: String? = nil, replacing key: String? = nil,
-        storesResponse: Bool = false
+        expires expirationDate: Date? = nil, storesResponse: Bool = false
     ) async throws -> UUID {
         try await submit(
-            try request.request(for: service), entity: entity, replacing: key, storesResponse: storesResponse)
+            try request.request(for: service), entity: entity, replacing: key, expires: expirationDate,
+            storesResponse: storesResponse)
     }
 
     /// Removes an entry durably.

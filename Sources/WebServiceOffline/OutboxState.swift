@@ -40,6 +40,15 @@ struct OutboxState {
         var response: Outbox.StoredResponse?
         var task: Task<Void, Never>?
 
+        /// The date at which the entry expires; `nil` for none, and if its result is known or its
+        /// failure was reported.
+        var expiration: Date? {
+            switch entry.state {
+            case .waiting, .pausing: outcome == nil ? entry.expirationDate : nil
+            case .sending, .blocked, .sent, .removed: nil
+            }
+        }
+
         init(name: String, entry: Outbox.Entry) {
             (self.name, self.entry) = (name, entry)
             let hash = entry.entity.map(OutboxState.hash) ?? OutboxNames.lane(of: name)
@@ -88,6 +97,10 @@ struct OutboxState {
     /// The number of decisions in progress.
     var decisions = 0
     private var ready = Queue<UUID>()
+    /// The earliest date at which the first entry of a lane expires; `nil` if none does.
+    private var nextExpiration: Date?
+    /// The date for which an alarm is scheduled.
+    private var scheduledExpiration: Date?
     var outage = OutboxOutage()
 
     /// Adds an entry in the order of the file names.
@@ -224,6 +237,38 @@ struct OutboxState {
         return started
     }
 
+    /// Returns the expired entries that are first in their lanes, in the order of their names.
+    /// Their lanes are busy until ``release(_:)``.
+    mutating func startExpired(at date: Date) -> [Item] {
+        guard !isClosed, let next = nextExpiration, next <= date else { return [] }
+        nextExpiration = nil
+        var expired: [Item] = []
+        for (lane, ids) in lanes where !busy.contains(lane) {
+            guard let id = ids.first, let expiration = items[id]?.expiration else { continue }
+            guard expiration <= date else {
+                nextExpiration = min(nextExpiration ?? expiration, expiration)
+                continue
+            }
+            busy.insert(lane)
+            let item = change(id) {
+                $0.entry.state = .waiting
+                $0.turn += 1
+            }
+            if let item { expired.append(item) }
+        }
+        return expired.sorted { $0.name < $1.name }
+    }
+
+    /// Returns the date for which an alarm must be scheduled; `nil` if there is one already.
+    mutating func takeExpiration() -> Date? {
+        guard !isClosed, let next = nextExpiration, scheduledExpiration.map({ next < $0 }) ?? true else { return nil }
+        scheduledExpiration = next
+        return next
+    }
+
+    /// Removes the scheduled alarm, which has fired.
+    mutating func endExpirationAlarm() { scheduledExpiration = nil }
+
     mutating func release(_ item: Item) {
         busy.remove(item.lane)
         tasks[item.lane] = nil
@@ -237,9 +282,9 @@ struct OutboxState {
     func isBusy(_ lane: Lane) -> Bool { busy.contains(lane) }
 
     private mutating func offer(_ lane: Lane) {
-        guard isSender, !busy.contains(lane), let id = lanes[lane]?.first, let item = items[id],
-            item.entry.state == .waiting, !item.isQueued
-        else { return }
+        guard isSender, !busy.contains(lane), let id = lanes[lane]?.first, let item = items[id] else { return }
+        if let expiration = item.expiration { nextExpiration = min(nextExpiration ?? expiration, expiration) }
+        guard item.entry.state == .waiting, !item.isQueued else { return }
         items[id]?.isQueued = true
         ready.append(id)
     }

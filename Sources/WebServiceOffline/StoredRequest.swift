@@ -15,6 +15,7 @@ struct StoredRequest: Sendable {
         var hasBody: Bool
         // Missing in entries of earlier versions:
         var key: String?
+        var expirationDate: Date?
         var storesResponse: Bool?
     }
 
@@ -78,7 +79,7 @@ struct StoredRequest: Sendable {
         head = Head(
             id: entry.id, entity: entry.entity, date: entry.date, method: encoded.method.rawValue,
             url: Self.path(of: encoded.url, below: service), fields: fields, hasBody: encoded.body != nil,
-            key: entry.key, storesResponse: entry.storesResponse ? true : nil)
+            key: entry.key, expirationDate: entry.expirationDate, storesResponse: entry.storesResponse ? true : nil)
         body = encoded.body
     }
 
@@ -165,6 +166,6 @@ extension Outbox.Entry {
     init(_ head: StoredRequest.Head) {
         self.init(
             id: head.id, entity: head.entity, date: head.date, key: head.key,
-            storesResponse: head.storesResponse ?? false)
+            expirationDate: head.expirationDate, storesResponse: head.storesResponse ?? false)
     }
 }
