@@ -78,9 +78,11 @@ extension Outbox {
                 names = try folder.names()
                 for name in unknown(names) where name <= last { readEntry(name) }
             }
+            removeReplaced(names)
             // A submission does not look at the other entries.
             if name == nil { removeVanished(names) }
-            state.withLock { state in
+            change { state in
+                state.setResponses(names.responses)
                 state.isUnreadable = false
                 if takesLock { state.becomeSender() }
             }
@@ -92,6 +94,18 @@ extension Outbox {
             }
         }
         sendNext()
+    }
+
+    /// Removes the entries that another one replaces, if the process that has submitted it was
+    /// killed before it had removed them.
+    private func removeReplaced(_ names: OutboxNames) {
+        for (name, last) in names.replaced where state.withLock({ $0.isKnown(last) }) {
+            guard case .request(let request)? = try? folder.content(of: name),  // the next call tries again
+                case .request(let later)? = try? folder.content(of: last), request.isReplaced(by: later),
+                (try? folder.remove(name)) != nil
+            else { continue }
+            change { $0.replace(name) }
+        }
     }
 
     private func unknown(_ names: OutboxNames) -> [String] {
@@ -115,8 +129,7 @@ extension Outbox {
 
     /// Adds an entry to the memory.
     func insert(_ request: StoredRequest, named name: String) {
-        let entry = Entry(id: request.head.id, entity: request.head.entity, date: request.head.date)
-        change { $0.insert(OutboxState.Item(name: name, entry: entry)) }
+        change { $0.insert(OutboxState.Item(name: name, entry: Entry(request.head))) }
     }
 
     /// Renames a damaged file.

@@ -6,20 +6,32 @@ import FoundationNetworking
 #endif
 
 extension Outbox {
-    /// Starts as many requests as the limit permits.
+    /// Starts as many requests as the limit permits, and reports the entries that have expired.
     func sendNext() {
-        let started = change { $0.start(limit: options.maximumConcurrentRequests) }
+        let date = clock.date
+        let (expired, started, expiration) = change { state in
+            let expired = state.startExpired(at: date)
+            return (expired, state.start(limit: options.maximumConcurrentRequests), state.takeExpiration())
+        }
+        if let expiration {
+            // Later by more than the error of the subtraction.
+            let delay = Duration.clamping(seconds: max(0, expiration.timeIntervalSince(date)) + 0.000_001)
+            _ = clock.schedule(after: delay) { [weak self] in
+                self?.state.withLock { $0.endExpirationAlarm() }
+                self?.sendNext()
+            }
+        }
         var isReleased = false
-        for item in started {
+        for (item, isExpired) in expired.map({ ($0, true) }) + started.map({ ($0, false) }) {
             state.withLock { state in
-                // The outbox may have been closed or the entry removed since the line above.
+                // The outbox may have been closed or the entry removed since the lines above.
                 guard !state.isClosed, state.items[item.entry.id] != nil else {
                     isReleased = true
                     state.change(item.entry.id) { $0.entry.state = .waiting }
                     return state.release(item)
                 }
                 let task = Task(executorPreference: clock.executor) { [self] in
-                    await send(item)
+                    await send(item, isExpired: isExpired)
                     self.state.withLock { $0.release(item) }
                     sendNext()
                 }
@@ -30,14 +42,18 @@ extension Outbox {
         if isReleased { sendNext() }
     }
 
-    private func send(_ item: OutboxState.Item) async {
+    /// Sends an entry, or reports that it has expired.
+    private func send(_ item: OutboxState.Item, isExpired: Bool) async {
         let id = item.entry.id
         if let outcome = item.outcome { return await remove(id, as: outcome) }
+        let uncount: @Sendable () -> Void = { [self] in
+            if !isExpired { state.withLock { state in _ = state.change(id) { $0.entry.attempts -= 1 } } }
+        }
         let content: OutboxFolder.Content
         do {
             content = try await onQueue("") { [self] in try folder.content(of: item.name) }
         } catch {
-            state.withLock { state in _ = state.change(id) { $0.entry.attempts -= 1 } }
+            uncount()
             return setAsideUnreadable(item)
         }
         switch content {
@@ -49,27 +65,85 @@ extension Outbox {
             }
         case .request(let stored):
             let item = change { $0.complete(item, with: stored.head) }
+            if item.entry.storesResponse, await hasResponse(item) { return }
             let request = stored.request(for: service)
+            // The date of an entry that could not be read before was unknown.
+            if isExpired || item.entry.expirationDate.map({ $0 <= clock.date }) ?? false {
+                uncount()
+                return await expire(id, request)
+            }
             var noted = request
             noted.options.redirectPolicy.keepsMethodAndOrigin = true
             noted.options.interceptors.append(OutboxNote(item.entry))
+            // Otherwise, the deadline would apply only until the head of a streamed response.
+            if item.entry.storesResponse { noted.options.deadline = service.options.deadline ?? .seconds(600) }
+            let task = service.sessionTask(request: noted)
+            var isTruncated = false
             let result: Result<Response, any Error>
             do {
-                result = .success(try await service.sessionTask(request: noted).data().response)
+                result = .success(
+                    item.entry.storesResponse
+                        ? try await beginning(of: task, &isTruncated) : try await task.data().response)
             } catch {
                 result = .failure(error)
             }
-            await finish(item, request, result)
+            await finish(item, request, result, isTruncated)
         }
     }
 
+    /// Removes an entry if a killed process has stored its response, and returns whether it did.
+    private func hasResponse(_ item: OutboxState.Item) async -> Bool {
+        do {
+            return try await onQueue("") { [self] in
+                let response = OutboxNames.response(to: item.name)
+                guard try folder.contains(response) else { return false }
+                try folder.remove(item.name)
+                change { state in
+                    state.remove(item.entry.id, as: .sent)
+                    state.addResponse(response)
+                }
+                return true
+            }
+        } catch {
+            pause(item.entry.id, after: nil)
+            return true
+        }
+    }
+
+    /// Returns a response with at most the stored number of bytes of its body. The rest is not
+    /// received.
+    private func beginning(of task: SessionTask, _ isTruncated: inout Bool) async throws -> Response {
+        let stream = task.stream()
+        var response = try await stream.response
+        guard response.isSuccess else { return response }
+        let body = try await stream.value.body
+        var data = Data()
+        for try await bytes in body {
+            data.append(bytes)
+            guard data.count > max(options.maximumResponseBytes, 0) else { continue }
+            isTruncated = true
+            data = data.prefix(max(options.maximumResponseBytes, 0))
+            break
+        }
+        body.cancel()
+        response = try await stream.value.response
+        response.data = data
+        return response
+    }
+
     private func finish(
-        _ item: OutboxState.Item, _ request: Request, _ result: Result<Response, any Error>
+        _ item: OutboxState.Item, _ request: Request, _ result: Result<Response, any Error>, _ isTruncated: Bool
     ) async {
         let id = item.entry.id
-        guard let kind = Failure.Kind(of: result, request) else {
+        guard let kind = Failure.Kind(of: result, request, isTruncated) else {
             state.withLock { $0.outage.succeed(id) }
-            return await remove(id, as: .sent)
+            // There is a response, because an entry whose response is stored is sent as a stream.
+            let response = item.entry.storesResponse ? try? result.get() : nil
+            return await remove(
+                id, as: .sent,
+                response.map {
+                    StoredResponse($0, isTruncated: isTruncated, to: request, of: item.entry, date: clock.date)
+                })
         }
         let isCounted = !kind.isUnconnected
         let changed = state.withLock { state in
@@ -88,11 +162,30 @@ extension Outbox {
         if kind.isTransient {
             let delay = response?.header(.retryAfter).flatMap { RetryAfter($0, now: clock.date)?.delay }
             beginOutage(id, kind, request, after: delay)
-            if !isExhausted { return pause(id, after: delay, isGeneral: kind.isGeneral) }
+            if !isExhausted {
+                return removeIfReplaced(id) ? () : pause(id, after: delay, isGeneral: kind.isGeneral)
+            }
         } else if case .status = kind {
             state.withLock { $0.outage.succeed(id) }
         }
-        let failure = Failure(entry: entry, request: request, response: response, error: error, kind: kind)
+        await report(Failure(entry: entry, request: request, response: response, error: error, kind: kind))
+    }
+
+    /// Reports an expired entry.
+    private func expire(_ id: UUID, _ request: Request) async {
+        let kind = Failure.Kind.error(.entryExpired)
+        guard let entry = state.withLock({ state in state.change(id) { $0.entry.lastFailure = kind } })?.entry else {
+            return
+        }
+        let error = WebServiceError(
+            .entryExpired, "the entry has expired before it was sent; submit another request if it is still needed",
+            request: request)
+        await report(Failure(entry: entry, request: request, response: nil, error: error, kind: kind))
+    }
+
+    /// Reports a permanent failure, and does what the closure decides.
+    private func report(_ failure: Failure) async {
+        let id = failure.entry.id
         // A decision may take long, and is not a request in flight.
         state.withLock { state in
             state.decisions += 1
@@ -101,14 +194,15 @@ extension Outbox {
         sendNext()
         let decision = await decide(failure)
         state.withLock { $0.decisions -= 1 }
+        if removeIfReplaced(id) { return }
         switch decision {
         case .drop: await remove(id, as: .removed)
         case .keep: block(id)
         case .replace(var replacement):
             // The key of the request that failed belongs to that request.
             let key = StoredRequest.keyName
-            if replacement.headers[key] == request.headers[key] { replacement.headers[key] = nil }
-            await replace(item, with: replacement)
+            if replacement.headers[key] == failure.request.headers[key] { replacement.headers[key] = nil }
+            await replace(id, with: replacement)
         }
     }
 
@@ -134,17 +228,28 @@ extension Outbox {
         }
     }
 
+    /// Removes an entry from memory if another one has replaced it while it was being sent, and
+    /// returns whether it did.
+    private func removeIfReplaced(_ id: UUID) -> Bool {
+        change { state in state.items[id]?.isReplaced == true && state.remove(id, as: .removed) != nil }
+    }
+
     private func block(_ id: UUID) {
         change { _ = $0.change(id) { $0.entry.state = .blocked } }
     }
 
     /// Replaces the request of an entry, which is sent at once, or after a pause if the entry has
     /// failed before.
-    private func replace(_ item: OutboxState.Item, with request: Request) async {
-        let id = item.entry.id
+    private func replace(_ id: UUID, with request: Request) async {
+        let date = clock.date
+        let changed = state.withLock { state in
+            state.change(id) { item in
+                if let expiration = item.entry.expirationDate, expiration <= date { item.entry.expirationDate = nil }
+            }
+        }
+        guard let item = changed else { return }
         do {
-            let stored = try StoredRequest(
-                request, id: id, entity: item.entry.entity, date: item.entry.date, service, options)
+            let stored = try StoredRequest(request, of: item.entry, service, options)
             try await onQueue("the entry could not be replaced") { [self] in
                 // The entry may have been removed in the meantime, possibly by another process.
                 guard state.withLock({ $0.items[id] }) != nil, try folder.contains(item.name) else { return }
@@ -165,13 +270,31 @@ extension Outbox {
 
     /// Removes an entry and its file. If the file cannot be removed, another attempt follows after
     /// a pause.
-    private func remove(_ id: UUID, as last: Entry.State) async {
-        state.withLock { _ = $0.change(id) { $0.outcome = last } }
+    ///
+    /// - Parameter response: The response to store in its place. Defaults to `nil`: that of an
+    ///   earlier attempt to store it, if there is one.
+    private func remove(_ id: UUID, as last: Entry.State, _ response: StoredResponse? = nil) async {
+        state.withLock { state in
+            _ = state.change(id) { item in
+                item.outcome = last
+                if let response { item.response = response }
+            }
+        }
         do {
             try await onQueue("the entry could not be removed") { [self] in
                 guard let item = state.withLock({ $0.items[id] }) else { return }
-                try folder.remove(item.name)
-                change { $0.remove(id, as: last) }
+                if let response = item.response {
+                    let name = OutboxNames.response(to: item.name)
+                    try folder.replace(
+                        item.name, with: try response.encoded(options.storedFields), asResponse: name)
+                    change { state in
+                        state.remove(id, as: last)
+                        state.addResponse(name)
+                    }
+                } else {
+                    try folder.remove(item.name)
+                    change { $0.remove(id, as: last) }
+                }
             }
         } catch {
             pause(id, after: nil)
@@ -244,10 +367,10 @@ extension WebServiceError {
 
 extension Outbox.Failure.Kind {
     /// Creates the kind of the result of a request; `nil` for a success.
-    fileprivate init?(of result: Result<Response, any Error>, _ request: Request) {
+    fileprivate init?(of result: Result<Response, any Error>, _ request: Request, _ isTruncated: Bool) {
         switch result {
         case .success(let response):
-            guard !response.isDelivery(of: request, hasWholeBody: true) else { return nil }
+            guard !response.isDelivery(of: request, hasWholeBody: !isTruncated) else { return nil }
             self = .status(response.status)
         case .failure(let error as WebServiceError):
             // The server has processed the request, and the body is not used.

@@ -17,10 +17,13 @@ extension Outbox {
         /// The number of attempts after which a temporary failure counts as permanent, or `nil` for
         /// no limit. Attempts without a connection are not counted. Defaults to `nil`.
         public var maximumAttempts: Int?
-        /// The maximum number of entries. Defaults to 10,000.
+        /// The maximum number of entries and stored responses. Defaults to 10,000.
         public var maximumCount = 10_000
         /// The maximum size of the body of an entry, in bytes. Defaults to 16 MiB.
         public var maximumBodyBytes = 16 << 20
+        /// The number of bytes of a response's body that are stored for a request with
+        /// `storesResponse`. Defaults to 64 KiB.
+        public var maximumResponseBytes = 64 << 10
         /// The header fields that are stored although their names look like those of credentials.
         /// Defaults to none.
         public var storedFields: Set<Headers.Name> = []
@@ -34,13 +37,20 @@ extension Outbox {
 
     /// A request in the outbox.
     public struct Entry: Sendable, Hashable, Identifiable {
-        /// The identifier that ``Outbox/submit(_:entity:)-(Request,_)`` returned.
+        /// The identifier that ``Outbox/submit(_:entity:replacing:expires:storesResponse:)-(Request,_,_,_,_)``
+        /// returned.
         public let id: UUID
         /// The identifier of the object that the request changes; `nil` if the request is
         /// independent of all others, or if the stored request could not be read.
         public let entity: String?
         /// The date of the submission; that of the error if the stored request has not been read.
         public let date: Date
+        /// The key with which a later submission replaces this entry.
+        public internal(set) var key: String?
+        /// The date from which the entry is not sent.
+        public internal(set) var expirationDate: Date?
+        /// Whether the response is stored; see ``Outbox/responses``.
+        public internal(set) var storesResponse = false
         /// The current state.
         public internal(set) var state = State.waiting
         /// The number of attempts in this process, including one in flight; those that could not
@@ -70,7 +80,8 @@ extension Outbox {
         /// Retains the entry, and sends neither it nor a later one of its entity until
         /// ``Outbox/retry(_:)`` is called or the outbox is opened again.
         case keep
-        /// Sends another request in its place, with a new `Idempotency-Key`. If the other request
+        /// Sends another request in its place, with a new `Idempotency-Key`. An expiration date that
+        /// has passed does not apply to it. If the other request
         /// cannot be stored, the entry is blocked, as with ``Outbox/Decision/keep``.
         case replace(Request)
     }
@@ -118,7 +129,8 @@ extension Outbox.Entry {
         case blocked
         /// The request has succeeded, and its entry was removed.
         case sent
-        /// The entry was removed before it succeeded, or another process has sent or removed it.
+        /// The entry was removed or replaced before it succeeded, or another process has sent,
+        /// removed or replaced it.
         case removed
     }
 }
@@ -126,6 +138,8 @@ extension Outbox.Entry {
 extension WebServiceError.Code {
     /// A request that was not stored because the outbox has the maximum number of entries.
     public static let outboxFull = WebServiceError.Code("outboxFull")
+    /// An entry of an outbox that was not sent before its expiration date.
+    public static let entryExpired = WebServiceError.Code("entryExpired")
     /// A submission after ``Outbox/close()``.
     public static let outboxClosed = WebServiceError.Code("outboxClosed")
 }

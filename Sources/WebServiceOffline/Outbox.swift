@@ -50,7 +50,9 @@ public final class Outbox: Sendable {
     }
 
     deinit {
-        for observer in state.withLock({ $0.observers.values }) { observer.finish() }
+        let (observers, readers) = state.withLock { ($0.observers.values, $0.readers.values) }
+        for observer in observers { observer.finish() }
+        for reader in readers { reader.finish() }
     }
 
     /// Stores a request and returns its identifier. It is sent in the background.
@@ -69,38 +71,58 @@ public final class Outbox: Sendable {
     ///   - request: The request. Its body must be in memory.
     ///   - entity: The identifier of the object that the request changes. Defaults to `nil`: the
     ///     request is independent of all others.
+    ///   - key: The key with which the request replaces earlier ones of the same entity, or of none,
+    ///     that were submitted with the same key: when the method returns, they are removed, except
+    ///     one that is being sent, after which this request is sent. Defaults to `nil`.
+    ///   - expirationDate: The date from which the request is not sent, by the clock of the device.
+    ///     `onFailure` then receives the error `entryExpired`. If a request is in flight at this
+    ///     date, its result counts. Defaults to `nil`: none.
+    ///   - storesResponse: Whether the response that removes the entry is stored until
+    ///     ``removeResponse(of:)`` is called; see ``responses``. Defaults to `false`.
     /// - Throws: `WebServiceError.Code.storage`, with the error of the system or the database, if
     ///   the request cannot be written; `outboxFull` with `Options.maximumCount` entries;
     ///   `entryTooLarge` for a body of more than `Options.maximumBodyBytes`; `invalidHeader` for a
     ///   field whose name looks like that of a credential; `encoding` for a body of a file, a
     ///   stream or a provider; `outboxClosed`; and the errors of encoding a request.
     @discardableResult
-    public func submit(_ request: Request, entity: String? = nil) async throws -> UUID {
-        let stored = try StoredRequest(
-            request, id: UUID(), entity: entity, date: clock.date, service, options)
+    public func submit(
+        _ request: Request, entity: String? = nil, replacing key: String? = nil, expires expirationDate: Date? = nil,
+        storesResponse: Bool = false
+    ) async throws -> UUID {
+        let entry = Entry(
+            id: UUID(), entity: entity, date: clock.date, key: key, expirationDate: expirationDate,
+            storesResponse: storesResponse)
+        let stored = try StoredRequest(request, of: entry, service, options)
         return try await onQueue("the entry could not be written") { [self] in
             guard !state.withLock(\.isClosed) else { throw closedError }
-            let (name, earlier) = try folder.add(stored, maximumCount: options.maximumCount)
+            let added = try folder.add(stored, maximumCount: options.maximumCount)
+            if !added.replaced.isEmpty { change { state in added.replaced.forEach { state.replace($0) } } }
             // An entry whose submission had returned is in the list, which was read after this
             // submission began. So if the whole list is known, no entry that precedes this one is
             // missing.
-            if state.withLock({ state in earlier.allSatisfy { state.isKnown($0) } }) {
-                insert(stored, named: name)
+            if state.withLock({ state in added.earlier.allSatisfy { state.isKnown($0) } }) {
+                insert(stored, named: added.name)
                 sendNext()
             } else {
-                read(upTo: name)
+                read(upTo: added.name)
             }
             return stored.head.id
         }
     }
 
-    /// Stores the request of a typed request; see ``submit(_:entity:)-(Request,_)``.
+    /// Stores the request of a typed request; see
+    /// ``submit(_:entity:replacing:expires:storesResponse:)-(Request,_,_,_,_)``.
     ///
     /// The response is not decoded. Whether it is a success depends on its status and media type,
     /// as for any other request.
     @discardableResult
-    public func submit(_ request: some HTTPServiceRequest, entity: String? = nil) async throws -> UUID {
-        try await submit(try request.request(for: service), entity: entity)
+    public func submit(
+        _ request: some HTTPServiceRequest, entity: String? = nil, replacing key: String? = nil,
+        expires expirationDate: Date? = nil, storesResponse: Bool = false
+    ) async throws -> UUID {
+        try await submit(
+            try request.request(for: service), entity: entity, replacing: key, expires: expirationDate,
+            storesResponse: storesResponse)
     }
 
     /// Removes an entry durably.
@@ -238,8 +260,12 @@ public final class Outbox: Sendable {
         let (result, delivers) = state.withLock { state in (body(&state), state.delivery.begin()) }
         guard delivers else { return result }
         while let delivery = state.withLock({ $0.delivery.next() }) {
-            for observer in delivery.observers.values {
-                if let update = delivery.update { observer.yield(update) } else { observer.finish() }
+            switch delivery.change {
+            case .update(let update): for observer in delivery.observers.values { observer.yield(update) }
+            case .response(let name): for reader in delivery.readers.values { reader.yield(name) }
+            case .end:
+                for observer in delivery.observers.values { observer.finish() }
+                for reader in delivery.readers.values { reader.finish() }
             }
         }
         return result

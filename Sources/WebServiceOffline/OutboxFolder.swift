@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// The files of an outbox, one for each entry.
+/// The files of an outbox, one for each entry, and one for each stored response.
 ///
 /// The file `outbox.lock` is locked by the process that sends.
 final class OutboxFolder: OutboxStore {
@@ -32,14 +32,28 @@ final class OutboxFolder: OutboxStore {
     func names() throws(SystemFailure) -> OutboxNames {
         var names = OutboxNames()
         try files.folder.forEachName { name throws(SystemFailure) in
-            if OutboxNames.number(of: name) != nil {
-                names.entries.append(name)
-            } else if name.hasSuffix(".damaged") {
-                names.damaged.append(name)
-            }
+            if name.hasSuffix(".damaged") { names.damaged.append(name) } else { names.add(name) }
         }
         names.entries.sort()
+        names.responses.sort()
+        if !names.responses.isEmpty { removeSent(&names) }
         return names
+    }
+
+    /// Removes the entries whose responses a killed process has stored.
+    ///
+    /// Until such an entry is removed, its response is not listed: after its removal, the entry
+    /// would be sent again.
+    private func removeSent(_ names: inout OutboxNames) {
+        let entries = Set(names.entries)
+        var sent: Set<String> = []
+        names.responses.removeAll { response in
+            let entry = OutboxNames.entry(of: response)
+            guard entries.contains(entry) else { return false }
+            sent.insert(entry)
+            return (try? remove(entry)) == nil  // the next call tries again
+        }
+        names.entries.removeAll { sent.contains($0) }
     }
 
     func damagedNames() throws(SystemFailure) -> [String] { try names().damaged }
@@ -60,16 +74,22 @@ final class OutboxFolder: OutboxStore {
 
     func file(of name: String) -> URL { url.appendingPathComponent(name, isDirectory: false) }
 
-    func add(_ bytes: Data, suffix: String, maximumCount: Int) throws -> (name: String, earlier: [String]) {
-        let names = try names().entries
-        let name = try OutboxNames.new(suffix, after: names.last, count: names.count, maximumCount: maximumCount)
+    func add(
+        _ bytes: Data, suffix: String, maximumCount: Int, replacing isReplaced: (Data) -> Bool
+    ) throws -> OutboxAddition {
+        let names = try names()
+        let replaced = try names.replaceable(by: suffix).filter { try self.bytes(of: $0).map(isReplaced) ?? false }
+        let name = try OutboxNames.new(
+            suffix, after: names.entries.last, count: names.entries.count + names.responses.count - replaced.count,
+            maximumCount: maximumCount)
         do {
             try replace(name, with: bytes)
+            for name in replaced { try remove(name) }
         } catch {
             try? files.folder.remove(name)  // the submission has failed, even if the file remains
             throw error
         }
-        return (name, names)
+        return OutboxAddition(name, earlier: names.entries.filter { !replaced.contains($0) }, replaced: replaced)
     }
 
     func contains(_ name: String) throws(SystemFailure) -> Bool { try files.folder.status(of: name) != nil }
@@ -80,6 +100,11 @@ final class OutboxFolder: OutboxStore {
             synchronize: true)
         try files.folder.synchronize()  // the name
         files.announce()
+    }
+
+    func replace(_ name: String, with bytes: Data, asResponse response: String) throws(SystemFailure) {
+        try replace(response, with: bytes)
+        try remove(name)
     }
 
     func remove(_ name: String) throws(SystemFailure) {

@@ -32,9 +32,22 @@ struct OutboxState {
         /// Identifies the current attempt or pause.
         var turn = 0
         var isQueued = false
+        /// Whether another entry has replaced this one while it was being sent.
+        var isReplaced = false
         /// The last state, if only the file remains to be removed.
         var outcome: Outbox.Entry.State?
+        /// The response that remains to be stored when the file is removed.
+        var response: Outbox.StoredResponse?
         var task: Task<Void, Never>?
+
+        /// The date at which the entry expires; `nil` for none, and if its result is known or its
+        /// failure was reported.
+        var expiration: Date? {
+            switch entry.state {
+            case .waiting, .pausing: outcome == nil ? entry.expirationDate : nil
+            case .sending, .blocked, .sent, .removed: nil
+            }
+        }
 
         init(name: String, entry: Outbox.Entry) {
             (self.name, self.entry) = (name, entry)
@@ -55,13 +68,25 @@ struct OutboxState {
     /// A Boolean value that indicates whether the folder is read soon.
     var isReadSoon = false
     var observers: [UUID: AsyncStream<Outbox.Update>.Continuation] = [:]
+    /// The observers of the names of stored responses.
+    var readers: [UUID: AsyncStream<String>.Continuation] = [:]
+    /// The names of the stored responses, in the order in which this process has found them.
+    private(set) var responses: [String] = []
     /// The changes that have not been delivered yet.
     var delivery = SerialDelivery<Delivery>()
 
-    /// A change and the observers that receive it. Without a change, their sequences end.
+    /// A change and the observers that receive it.
     struct Delivery: Sendable {
-        var update: Outbox.Update?
-        var observers: [UUID: AsyncStream<Outbox.Update>.Continuation]
+        enum Change: Sendable {
+            case update(Outbox.Update)
+            case response(String)
+            /// The sequences of the observers end.
+            case end
+        }
+
+        var change: Change
+        var observers: [UUID: AsyncStream<Outbox.Update>.Continuation] = [:]
+        var readers: [UUID: AsyncStream<String>.Continuation] = [:]
     }
 
     private var lanes: [Lane: [UUID]] = [:]
@@ -72,6 +97,10 @@ struct OutboxState {
     /// The number of decisions in progress.
     var decisions = 0
     private var ready = Queue<UUID>()
+    /// The earliest date at which the first entry of a lane expires; `nil` if none does.
+    private var nextExpiration: Date?
+    /// The date for which an alarm is scheduled.
+    private var scheduledExpiration: Date?
     var outage = OutboxOutage()
 
     /// Adds an entry in the order of the file names.
@@ -102,6 +131,12 @@ struct OutboxState {
         return item
     }
 
+    /// Removes an entry that another one has replaced, or marks it if it is being sent.
+    mutating func replace(_ name: String) {
+        guard let id = OutboxNames.id(of: name), let item = items[id], item.outcome == nil else { return }
+        if item.entry.state == .sending { items[id]?.isReplaced = true } else { remove(id, as: .removed) }
+    }
+
     /// Changes an entry, and returns it; `nil` if it was removed.
     @discardableResult
     mutating func change(_ id: UUID, _ change: (inout Item) -> Void) -> Item? {
@@ -118,7 +153,7 @@ struct OutboxState {
     mutating func complete(_ item: Item, with head: StoredRequest.Head) -> Item {
         guard item.isUnread else { return item }
         let completed = change(item.entry.id) { item in
-            var entry = Outbox.Entry(id: item.entry.id, entity: head.entity, date: head.date)
+            var entry = Outbox.Entry(head)
             (entry.state, entry.attempts) = (item.entry.state, item.entry.attempts)
             (item.entry, item.isUnread) = (entry, false)
         }
@@ -166,17 +201,17 @@ struct OutboxState {
     mutating func close() { isClosed = true }
 
     /// Removes all entries from memory after the outbox was closed.
-    mutating func removeAll() { (items, names, damaged, lanes, ready) = ([:], [], [], [:], Queue()) }
+    mutating func removeAll() { (items, names, damaged, lanes, ready, responses) = ([:], [], [], [:], Queue(), []) }
 
     /// Ends the sequences of the observers, after the changes that were recorded before.
     mutating func endUpdates() {
-        delivery.append(Delivery(update: nil, observers: observers))
-        observers = [:]
+        delivery.append(Delivery(change: .end, observers: observers, readers: readers))
+        (observers, readers) = ([:], [:])
     }
 
     private mutating func record(_ update: Outbox.Update) {
         guard !observers.isEmpty else { return }
-        delivery.append(Delivery(update: update, observers: observers))
+        delivery.append(Delivery(change: .update(update), observers: observers))
     }
 
     /// Returns the entries to send now. Their lanes are busy until ``release(_:)``.
@@ -202,6 +237,38 @@ struct OutboxState {
         return started
     }
 
+    /// Returns the expired entries that are first in their lanes, in the order of their names.
+    /// Their lanes are busy until ``release(_:)``.
+    mutating func startExpired(at date: Date) -> [Item] {
+        guard !isClosed, let next = nextExpiration, next <= date else { return [] }
+        nextExpiration = nil
+        var expired: [Item] = []
+        for (lane, ids) in lanes where !busy.contains(lane) {
+            guard let id = ids.first, let expiration = items[id]?.expiration else { continue }
+            guard expiration <= date else {
+                nextExpiration = min(nextExpiration ?? expiration, expiration)
+                continue
+            }
+            busy.insert(lane)
+            let item = change(id) {
+                $0.entry.state = .waiting
+                $0.turn += 1
+            }
+            if let item { expired.append(item) }
+        }
+        return expired.sorted { $0.name < $1.name }
+    }
+
+    /// Returns the date for which an alarm must be scheduled; `nil` if there is one already.
+    mutating func takeExpiration() -> Date? {
+        guard !isClosed, let next = nextExpiration, scheduledExpiration.map({ next < $0 }) ?? true else { return nil }
+        scheduledExpiration = next
+        return next
+    }
+
+    /// Removes the scheduled alarm, which has fired.
+    mutating func endExpirationAlarm() { scheduledExpiration = nil }
+
     mutating func release(_ item: Item) {
         busy.remove(item.lane)
         tasks[item.lane] = nil
@@ -215,10 +282,40 @@ struct OutboxState {
     func isBusy(_ lane: Lane) -> Bool { busy.contains(lane) }
 
     private mutating func offer(_ lane: Lane) {
-        guard isSender, !busy.contains(lane), let id = lanes[lane]?.first, let item = items[id],
-            item.entry.state == .waiting, !item.isQueued
-        else { return }
+        guard isSender, !busy.contains(lane), let id = lanes[lane]?.first, let item = items[id] else { return }
+        if let expiration = item.expiration { nextExpiration = min(nextExpiration ?? expiration, expiration) }
+        guard item.entry.state == .waiting, !item.isQueued else { return }
         items[id]?.isQueued = true
         ready.append(id)
     }
+
+    // MARK: Responses
+
+    /// Adds an observer of the names of stored responses, which first receives those present.
+    mutating func addReader(_ reader: AsyncStream<String>.Continuation, _ id: UUID) {
+        readers[id] = reader
+        for name in responses { delivery.append(Delivery(change: .response(name), readers: [id: reader])) }
+    }
+
+    /// Adds a stored response.
+    mutating func addResponse(_ name: String) {
+        if !responses.contains(name) { append(name) }
+    }
+
+    private mutating func append(_ name: String) {
+        responses.append(name)
+        if !readers.isEmpty { delivery.append(Delivery(change: .response(name), readers: readers)) }
+    }
+
+    mutating func removeResponse(_ name: String) { responses.removeAll { $0 == name } }
+
+    /// Sets the names of the stored responses to those that were listed.
+    mutating func setResponses(_ names: [String]) {
+        guard names != responses else { return }
+        let (present, known) = (Set(names), Set(responses))
+        responses.removeAll { !present.contains($0) }
+        for name in names where !known.contains(name) { append(name) }
+    }
+
+    func responseName(of id: UUID) -> String? { responses.first { OutboxNames.id(of: $0) == id } }
 }

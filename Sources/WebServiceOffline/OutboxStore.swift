@@ -24,20 +24,31 @@ package protocol OutboxStore: Sendable {
     func damagedNames() throws -> [String]
     /// Returns the URL of the file with an entry.
     func file(of name: String) -> URL
-    /// Stores an entry after all others, and returns its name and the earlier names.
+    /// Stores an entry after all others, and then removes those that it replaces. If an error is
+    /// thrown, the last of them remains.
     ///
-    /// - Parameter suffix: The part of the name after the number.
-    func add(_ bytes: Data, suffix: String, maximumCount: Int) throws -> (name: String, earlier: [String])
-    /// Returns whether an entry exists.
+    /// - Parameters:
+    ///   - suffix: The part of the name after the number.
+    ///   - isReplaced: Returns whether an entry whose name has the same hashes is replaced, by its
+    ///     bytes.
+    func add(
+        _ bytes: Data, suffix: String, maximumCount: Int, replacing isReplaced: (Data) -> Bool
+    ) throws -> OutboxAddition
+    /// Returns whether an entry or a response exists.
     func contains(_ name: String) throws -> Bool
     func replace(_ name: String, with bytes: Data) throws
-    /// Removes an entry. A missing one is not an error.
+    /// Removes an entry, which may be missing, and stores its response. There is no instant at
+    /// which the store contains neither of them.
+    ///
+    /// - Parameter response: The name of the response.
+    func replace(_ name: String, with bytes: Data, asResponse response: String) throws
+    /// Removes an entry or a response. A missing one is not an error.
     func remove(_ name: String) throws
-    /// Returns the bytes of an entry: `nil` if it does not exist, and no bytes if it is damaged.
+    /// Returns the bytes of an entry or a response: `nil` if it does not exist, and no bytes if it is damaged.
     ///
     /// - Throws: An error if the entry cannot be read now.
     func bytes(of name: String) throws -> Data?
-    /// Moves a damaged entry to another file, so that it is not read again.
+    /// Moves a damaged entry or response to another file, so that it is not read again.
     ///
     /// - Returns: The URL of that file; one with the name of the entry if the entry remains.
     func setAside(_ name: String) -> URL
@@ -45,24 +56,59 @@ package protocol OutboxStore: Sendable {
     func removeTemporaryFiles(before date: Date)
 }
 
+/// The names of an entry that was added and of others.
+package struct OutboxAddition: Sendable {
+    package var name: String
+    /// The entries that existed before, except those that were replaced.
+    package var earlier: [String]
+    /// The entries that were removed because the new one replaces them.
+    package var replaced: [String] = []
+
+    package init(_ name: String, earlier: [String], replaced: [String] = []) {
+        (self.name, self.earlier, self.replaced) = (name, earlier, replaced)
+    }
+}
+
 /// The names of the entries and of the damaged files.
 ///
-/// The name of an entry, `NUMBER-ID.entry` or `NUMBER-ID-LANE.entry`, specifies its place in the
-/// order of the submissions. The number is greater than those of all entries that existed before
-/// the submission began. The lane is a hash of the entity, so that an entry that cannot be read
-/// delays the later ones of its entity, and no others.
+/// The name of an entry, `NUMBER-ID.entry`, `NUMBER-ID-LANE.entry` or `NUMBER-ID-LANE-KEY.entry`,
+/// specifies its place in the order of the submissions. The number is greater than those of all
+/// entries that existed before the submission began. The lane is a hash of the entity, so that an
+/// entry that cannot be read delays the later ones of its entity, and no others. The key is a hash
+/// of the entity and of the key with which a later entry replaces this one.
 package struct OutboxNames {
     /// The names of the entries, in ascending order.
     package var entries: [String] = []
+    /// The names of the stored responses, in ascending order. Each is that of its entry, with
+    /// another suffix.
+    package var responses: [String] = []
     package var damaged: [String] = []
 
     package init() {}
 
+    /// Adds a name unless it is neither that of an entry nor that of a response.
+    package mutating func add(_ name: String) {
+        if Self.number(of: name) != nil {
+            entries.append(name)
+        } else if name.hasSuffix(Self.responseSuffix), Self.number(of: Self.entry(of: name)) != nil {
+            responses.append(name)
+        }
+    }
+
+    private static let responseSuffix = ".response"
+
+    /// Returns the name of the response to an entry.
+    package static func response(to entry: String) -> String { entry.dropLast(".entry".count) + responseSuffix }
+
+    /// Returns the name of the entry of a response.
+    package static func entry(of response: String) -> String { response.dropLast(responseSuffix.count) + ".entry" }
+
     /// Returns the number in the name of an entry; `nil` for another name.
     package static func number(of name: String) -> UInt64? {
         let bytes = name.utf8
-        guard bytes.count == 59 || bytes.count == 76 && bytes.dropFirst(53).first == UInt8(ascii: "-"),
-            name.hasSuffix(".entry"), bytes.dropFirst(16).first == UInt8(ascii: "-")
+        let hyphens = [59: [16], 76: [16, 53], 93: [16, 53, 70]][bytes.count]
+        guard let hyphens, name.hasSuffix(".entry"),
+            hyphens.allSatisfy({ bytes.dropFirst($0).first == UInt8(ascii: "-") })
         else { return nil }
         return number(bytes.prefix(16))
     }
@@ -79,27 +125,55 @@ package struct OutboxNames {
 
     /// Returns the lane in the name of an entry; `nil` if it has none.
     static func lane(of name: String) -> UInt64? {
-        name.utf8.count == 76 ? number(name.utf8.dropFirst(54).prefix(16)) : nil
+        name.utf8.count >= 76 ? number(name.utf8.dropFirst(54).prefix(16)) : nil
+    }
+
+    /// Returns the part of the name of an entry, or of its suffix, with the hashes of the entity and
+    /// of the key; `nil` if it has no key.
+    package static func hashes(of name: String) -> String? {
+        guard name.utf8.count == 93 || name.utf8.count == 77 else { return nil }
+        return String(decoding: name.utf8.suffix(39), as: UTF8.self)
+    }
+
+    /// Returns the entries that a new one with a suffix may replace.
+    package func replaceable(by suffix: String) -> [String] {
+        guard let hashes = Self.hashes(of: suffix) else { return [] }
+        return entries.filter { Self.hashes(of: $0) == hashes }
+    }
+
+    /// The entries that a later one with the same hashes may replace, with the last of these.
+    var replaced: [(name: String, last: String)] {
+        var last: [String: String] = [:]
+        return entries.reversed().compactMap { name in
+            guard let hashes = Self.hashes(of: name) else { return nil }
+            if let last = last[hashes] { return (name, last) }
+            last[hashes] = name
+            return nil
+        }
     }
 
     /// Returns the part of the name of an entry after the number.
-    static func suffix(_ id: UUID, _ entity: String?) -> String {
-        let lane = entity.map { "-\(OutboxState.hash($0).hexadecimal)" } ?? ""
-        return "-\(id.uuidString.lowercased())\(lane).entry"
+    static func suffix(_ id: UUID, _ entity: String?, _ key: String?) -> String {
+        // Without an entity, the entries with one key are sent one after another.
+        let lane = (entity ?? key).map { "-\(OutboxState.hash($0).hexadecimal)" } ?? ""
+        let key = key.map { "-\(OutboxState.hash("\(entity ?? "")\0\($0)").hexadecimal)" } ?? ""
+        return "-\(id.uuidString.lowercased())\(lane)\(key).entry"
     }
 
     /// Returns the name of a new entry.
     ///
     /// - Parameters:
     ///   - last: The name of the last entry.
-    ///   - count: The number of entries.
-    /// - Throws: `outboxFull` if there are as many entries as permitted.
+    ///   - count: The number of entries and responses.
+    /// - Throws: `outboxFull` if there are as many as permitted.
     package static func new(
         _ suffix: String, after last: String?, count: Int, maximumCount: Int
     ) throws(WebServiceError) -> String {
         guard count < maximumCount else {
             throw WebServiceError(
-                .outboxFull, "the outbox has \(count) entries; wait until some are sent, or increase maximumCount")
+                .outboxFull,
+                "the outbox has \(count) entries and stored responses; wait until some are sent, remove the responses, "
+                    + "or increase maximumCount")
         }
         let last = last.flatMap(number) ?? 0
         return (last < .max ? last + 1 : last).hexadecimal + suffix
@@ -107,10 +181,12 @@ package struct OutboxNames {
 }
 
 extension OutboxStore {
-    func add(_ request: StoredRequest, maximumCount: Int) throws -> (name: String, earlier: [String]) {
-        try add(
-            try request.encoded(), suffix: OutboxNames.suffix(request.head.id, request.head.entity),
-            maximumCount: maximumCount)
+    func add(_ request: StoredRequest, maximumCount: Int) throws -> OutboxAddition {
+        let head = request.head
+        return try add(
+            try request.encoded(), suffix: OutboxNames.suffix(head.id, head.entity, head.key),
+            maximumCount: maximumCount
+        ) { StoredRequest(encoded: $0)?.isReplaced(by: request) ?? false }
     }
 
     func replace(_ name: String, with request: StoredRequest) throws {

@@ -13,6 +13,10 @@ struct StoredRequest: Sendable {
         var url: String
         var fields: [Field]
         var hasBody: Bool
+        // Missing in entries of earlier versions:
+        var key: String?
+        var expirationDate: Date?
+        var storesResponse: Bool?
     }
 
     struct Field: Codable, Sendable, Equatable {
@@ -30,7 +34,7 @@ struct StoredRequest: Sendable {
     /// - Throws: `encoding` for a body that is not in memory, `invalidHeader` for a field that may
     ///   contain a credential, `entryTooLarge`, and the errors of encoding the request.
     init(
-        _ request: Request, id: UUID, entity: String?, date: Date, _ service: WebService, _ options: Outbox.Options
+        _ request: Request, of entry: Outbox.Entry, _ service: WebService, _ options: Outbox.Options
     ) throws(WebServiceError) {
         var request = request
         request.options.compressesBody = false
@@ -73,8 +77,9 @@ struct StoredRequest: Sendable {
             fields.append(Field(name: Self.keyName.rawValue, value: "\"\(UUID().uuidString.lowercased())\""))
         }
         head = Head(
-            id: id, entity: entity, date: date, method: encoded.method.rawValue,
-            url: Self.path(of: encoded.url, below: service), fields: fields, hasBody: encoded.body != nil)
+            id: entry.id, entity: entry.entity, date: entry.date, method: encoded.method.rawValue,
+            url: Self.path(of: encoded.url, below: service), fields: fields, hasBody: encoded.body != nil,
+            key: entry.key, expirationDate: entry.expirationDate, storesResponse: entry.storesResponse ? true : nil)
         body = encoded.body
     }
 
@@ -88,6 +93,11 @@ struct StoredRequest: Sendable {
         let path = String(decoding: url.utf8.dropFirst(base.utf8.count), as: UTF8.self)
         let joined = try? service.absoluteURL(path)  // a path that the base changes is not used
         return joined?.absoluteString == url ? path : url
+    }
+
+    /// Returns whether a later request with the same key replaces this one.
+    func isReplaced(by later: StoredRequest) -> Bool {
+        head.key != nil && (head.key, head.entity) == (later.head.key, later.head.entity)
     }
 
     /// Returns the request to send, with the current header fields and options of the service.
@@ -119,24 +129,43 @@ extension StoredRequest {
     private static let lineFeed = UInt8(ascii: "\n")
 
     /// The content of the file.
-    func encoded() throws -> Data {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        var content = try encoder.encode(head)  // contains no line feed
-        content.append(Self.lineFeed)
-        if let body { content.append(body) }
-        return CheckedContent.encode(content, mark: Self.mark)
-    }
+    func encoded() throws -> Data { try Self.encode(head, body, mark: Self.mark) }
 
     /// Decodes the content of a file.
     ///
     /// - Returns: `nil` if it is damaged or of another version.
     init?(encoded bytes: Data) {
-        guard let content = CheckedContent.decode(bytes, mark: Self.mark),
-            let end = content.firstIndex(of: Self.lineFeed),
-            let head = try? JSON.decode(Head.self, from: Data(content[..<end]), using: JSONDecoder())  // damaged
-        else { return nil }
+        guard let (head, body) = Self.decode(Head.self, from: bytes, mark: Self.mark) else { return nil }
         self.head = head
-        body = head.hasBody ? Data(content[(end + 1)...]) : nil
+        self.body = head.hasBody ? body : nil
+    }
+
+    /// Returns the content of a file with a line of JSON and a body.
+    static func encode(_ head: some Encodable, _ body: Data?, mark: String) throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        var content = try encoder.encode(head)  // contains no line feed
+        content.append(lineFeed)
+        if let body { content.append(body) }
+        return CheckedContent.encode(content, mark: mark)
+    }
+
+    /// Returns the line of JSON and the body of a file; `nil` if it is damaged or of another
+    /// version.
+    static func decode<Head: Decodable>(
+        _ type: Head.Type, from bytes: Data, mark: String
+    ) -> (head: Head, body: Data)? {
+        guard let content = CheckedContent.decode(bytes, mark: mark), let end = content.firstIndex(of: lineFeed),
+            let head = try? JSON.decode(type, from: Data(content[..<end]), using: JSONDecoder())  // damaged
+        else { return nil }
+        return (head, Data(content[(end + 1)...]))
+    }
+}
+
+extension Outbox.Entry {
+    init(_ head: StoredRequest.Head) {
+        self.init(
+            id: head.id, entity: head.entity, date: head.date, key: head.key,
+            expirationDate: head.expirationDate, storesResponse: head.storesResponse ?? false)
     }
 }

@@ -3,7 +3,7 @@ import WebServiceCore
 import WebServiceOffline
 import WebServiceStorage
 
-/// The database of an outbox, with one row for each entry.
+/// The database of an outbox, with one row for each entry and each stored response.
 ///
 /// The file `NAME.sending` is locked by the process that sends. A damaged entry becomes the file
 /// `NAME.ENTRY.damaged`. An entry that cannot be removed, because a full disk has no space for the
@@ -47,10 +47,11 @@ final class OutboxDatabase: OutboxStore {
     // MARK: Names
 
     func names() throws -> OutboxNames {
-        var names = OutboxNames()
         let removed = try removedNames()
         for name in removed { try? erase(name) }  // it remains until the next call
-        names.entries = try use("list the entries") { try $0.entryNames() }.filter { !removed.contains($0) }
+        var names = try use("list the entries") { try $0.names() }
+        names.entries.removeAll { removed.contains($0) }
+        names.responses.removeAll { removed.contains($0) }
         names.damaged = try damagedNames()  // after the query, which may move a damaged database aside
         return names
     }
@@ -84,23 +85,34 @@ final class OutboxDatabase: OutboxStore {
 
     func file(of name: String) -> URL { place }
 
-    func add(_ bytes: Data, suffix: String, maximumCount: Int) throws -> (name: String, earlier: [String]) {
+    func add(
+        _ bytes: Data, suffix: String, maximumCount: Int, replacing isReplaced: (Data) -> Bool
+    ) throws -> OutboxAddition {
         defer { files.announce() }
         // An error of the outbox does not close the connection.
         return try use("store an entry") { connection in
-            var added = Result<(name: String, earlier: [String]), any Error>.success(("", []))
+            var added = Result<OutboxAddition, any Error>.success(OutboxAddition("", earlier: []))
             try connection.database.transaction {
-                let earlier = try connection.entryNames()
+                let names = try connection.names()
                 // A commit that has failed may have taken effect.
-                if let name = earlier.first(where: { $0.hasSuffix(suffix) }) {
-                    return added = .success((name, earlier.filter { $0 != name }))
+                if let name = names.entries.first(where: { $0.hasSuffix(suffix) }) {
+                    return added = .success(OutboxAddition(name, earlier: names.entries.filter { $0 != name }))
                 }
                 added = Result {
+                    let replaced = try names.replaceable(by: suffix).filter { name in
+                        let entry = try record(of: name, connection)?.entry(for: Array(name.utf8))
+                        return entry?.data.map(isReplaced) ?? false
+                    }
                     let name = try OutboxNames.new(
-                        suffix, after: earlier.last, count: earlier.count, maximumCount: maximumCount)
-                    return (name, earlier)
+                        suffix, after: names.entries.last,
+                        count: names.entries.count + names.responses.count - replaced.count, maximumCount: maximumCount)
+                    let earlier = names.entries.filter { !replaced.contains($0) }
+                    return OutboxAddition(name, earlier: earlier, replaced: replaced)
                 }
-                if case .success(let added) = added { try connection.write(bytes, as: added.name) }
+                if case .success(let added) = added {
+                    try connection.write(bytes, as: added.name)
+                    for name in added.replaced { try connection.remove(Array(name.utf8)) }
+                }
             }
             return added
         }.get()
@@ -108,26 +120,37 @@ final class OutboxDatabase: OutboxStore {
 
     func contains(_ name: String) throws -> Bool { try record(of: name) != nil }
 
-    /// Returns the row of an entry.
+    /// Returns the row of an entry or a response.
+    private func record(of name: String) throws -> Record? {
+        guard try files.folder.status(of: removedFile(name)) == nil else { return nil }
+        return try use("read an entry") { try record(of: name, $0) }
+    }
+
+    /// Returns a row.
     ///
     /// A row that cannot be read does not count as a damaged database: its pages contain no other
     /// entry.
-    private func record(of name: String) throws -> Record? {
-        guard try files.folder.status(of: removedFile(name)) == nil else { return nil }
-        return try use("read an entry") { connection in
-            do { return try connection.record(for: Array(name.utf8)) } catch let error as SQLiteError
-                where !error.isBusy
-            {
-                throw WebServiceError(
-                    .storage,
-                    "an entry of the database '\(place.path)' could not be read; copy the database, and restore or "
-                        + "remove the entry: \(error.message)", underlying: error)
-            }
+    private func record(of name: String, _ connection: Connection) throws -> Record? {
+        do { return try connection.record(for: Array(name.utf8)) } catch let error as SQLiteError where !error.isBusy {
+            throw WebServiceError(
+                .storage,
+                "an entry of the database '\(place.path)' could not be read; copy the database, and restore or "
+                    + "remove the entry: \(error.message)", underlying: error)
         }
     }
 
     func replace(_ name: String, with bytes: Data) throws {
         try use("store an entry") { try $0.write(bytes, as: name) }
+        files.announce()
+    }
+
+    func replace(_ name: String, with bytes: Data, asResponse response: String) throws {
+        try use("store a response") { connection in
+            try connection.database.transaction {
+                try connection.remove(Array(name.utf8))
+                try connection.write(bytes, as: response)
+            }
+        }
         files.announce()
     }
 
@@ -170,10 +193,13 @@ final class OutboxDatabase: OutboxStore {
 }
 
 extension Connection {
-    fileprivate func entryNames() throws -> [String] {
-        try database.prepare("SELECT key FROM entries ORDER BY key").rows {
+    fileprivate func names() throws -> OutboxNames {
+        let keys = try database.prepare("SELECT key FROM entries ORDER BY key").rows {
             String(decoding: $0.data(0), as: UTF8.self)
-        }.filter { OutboxNames.number(of: $0) != nil }
+        }
+        var names = OutboxNames()
+        for key in keys { names.add(key) }
+        return names
     }
 
     fileprivate func write(_ bytes: Data, as name: String) throws {

@@ -10,7 +10,7 @@ extension WebService {
     /// try await outbox.submit(service.request(.DELETE, path: "/todos/7"), entity: "todo/7")
     /// ```
     /// An outbox in a database has the same guarantees as one in a folder, and is suitable for many
-    /// requests. When `Outbox.submit(_:entity:)` returns, the entry is in the log of the database
+    /// requests. When `submit` returns, the entry is in the log of the database
     /// and flushed to the disk. The database is opened in the background. A damaged database, or
     /// one that does not belong to an outbox, is renamed with the suffix `.damaged` and reported by
     /// `Outbox.damagedFiles`. A damaged entry becomes a file with this suffix.

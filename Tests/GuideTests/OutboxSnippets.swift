@@ -48,6 +48,42 @@ struct OutboxSnippets {
         #expect(mock.receivedRequests.count == 1)
     }
 
+    private actor Drafts {
+        private(set) var ids: [UUID: Int] = [:]
+        func setID(_ id: Int, ofDraft draft: UUID) throws { ids[draft] = id }
+    }
+
+    @Test("The ID that the server assigned is stored, and its response is removed")
+    func assignedID() async throws {
+        struct Draft: Encodable {
+            var title: String
+            var submission: UUID?
+        }
+        struct Todo: Decodable { var id: Int }
+        let mock = MockService(clock: clock)
+        let service = mock.service
+        mock.on(.POST, "/todos", .json(["id": 7], status: 201))
+        let outbox = try service.outbox(in: folder)
+        let database = Drafts()
+        var draft = Draft(title: "Tap")
+        var request = service.request(.POST, path: "/todos")
+        request.content = .json(draft)
+        draft.submission = try await outbox.submit(request, entity: "draft/1", storesResponse: true)
+        let id = try #require(draft.submission)
+        let reader = Task(executorPreference: clock.executor) {
+            for try await stored in outbox.responses {
+                let todo = try stored.response.decode(Todo.self)
+                try await database.setID(todo.id, ofDraft: stored.id)
+                try await outbox.removeResponse(of: stored.id)
+            }
+        }
+        await clock.advance(by: .zero)
+        await eventually { (try? await outbox.response(of: id)) ?? nil == nil }
+        #expect(await database.ids == [id: 7])
+        await outbox.close()
+        try await reader.value
+    }
+
     #if WEBSERVICE_SQLITE
     @Test("A request is stored in a database and sent")
     func database() async throws {

@@ -11,13 +11,16 @@ import WebServiceSQLite
 
 // Submits requests to an outbox in a separate process, for tests that kill the process:
 //
-//     outbox-probe PATH URL NAME ROUND COUNT
+//     outbox-probe PATH URL NAME ROUND COUNT [created] [terms]
 //
-// PATH is a folder, or a database if it ends with `.sqlite`. With another argument, the program first
-// creates the folder.
+// PATH is a folder, or a database if it ends with `.sqlite`. With `created`, the program first creates
+// the folder.
 // Submits COUNT requests, `POST /effects/NAME/ROUND/N` of the entity NAME/M, where M is N modulo 3,
 // and prints `ack N` after each submission and `done` after the last one. Then it sends until its
 // standard input ends.
+// With `terms`, the responses of NAME/0 are stored, those of NAME/1 replace each other, and those of
+// NAME/2 expire after up to 20 milliseconds. The program prints `got PATH` for each response, with its
+// body, `removed PATH` after it has removed the response, and `expired PATH` for a request that it drops.
 //
 //     outbox-probe log-out FOLDER
 //
@@ -53,7 +56,7 @@ if arguments.count == 2, arguments[0] == "log-out" {
     }
 }
 guard arguments.count >= 5, let count = Int(arguments[4]) else {
-    print("outbox-probe PATH URL NAME ROUND COUNT")
+    print("outbox-probe PATH URL NAME ROUND COUNT [created] [terms]")
     exit(2)
 }
 do {
@@ -67,20 +70,41 @@ do {
     options.pollInterval = .milliseconds(20)
     let file = URL(fileURLWithPath: arguments[0])
     let isDatabase = file.pathExtension == "sqlite"
-    if arguments.count > 5 {
+    let (isCreated, hasTerms) = (arguments.dropFirst(5).contains("created"), arguments.contains("terms"))
+    if isCreated {
         try FileManager.default.createDirectory(
             at: isDatabase ? file.deletingLastPathComponent() : file, withIntermediateDirectories: true)
+    }
+    let onFailure: @Sendable (Outbox.Failure) async -> Outbox.Decision = { failure in
+        guard failure.kind == .error(.entryExpired) else { return .keep }
+        write("expired \(failure.request.url?.path ?? "")")
+        return .drop
     }
     #if WEBSERVICE_SQLITE
     let outbox =
         try isDatabase
-        ? service.outbox(inDatabase: file, options: options) : service.outbox(in: file, options: options)
+        ? service.outbox(inDatabase: file, options: options, onFailure: onFailure)
+        : service.outbox(in: file, options: options, onFailure: onFailure)
     #else
-    let outbox = try service.outbox(in: file, options: options)
+    let outbox = try service.outbox(in: file, options: options, onFailure: onFailure)
     #endif
+    if hasTerms {
+        Task {
+            for try await stored in outbox.responses {
+                let path = String(decoding: stored.response.data, as: UTF8.self)
+                write("got \(path)")
+                try await outbox.removeResponse(of: stored.id)
+                write("removed \(path)")
+            }
+        }
+    }
     for number in 0..<count {
         let path = "/effects/\(arguments[2])/\(arguments[3])/\(number)"
-        try await outbox.submit(service.request(.POST, path: path), entity: "\(arguments[2])/\(number % 3)")
+        try await outbox.submit(
+            service.request(.POST, path: path), entity: "\(arguments[2])/\(number % 3)",
+            replacing: hasTerms && number % 3 == 1 ? "key" : nil,
+            expires: hasTerms && number % 3 == 2 ? Date(timeIntervalSinceNow: .random(in: 0...0.02)) : nil,
+            storesResponse: hasTerms && number % 3 == 0)
         write("ack \(number)")
     }
     write("done")

@@ -77,6 +77,73 @@ struct OutboxKillTests {
         #expect(try await effects.drain(place, outbox, server) == [])
         effects.expect(acknowledged)
     }
+
+    @Test(
+        "Killed processes lose no response, no replacement and no report of an expired request",
+        .permit(minutes: isThorough ? 60 : 3), arguments: OutboxPlace.allCases)
+    func terms(_ place: OutboxPlace) async throws {
+        let effects = Effects()
+        let server = try MockServer.forTest { try effects.respond(to: $0) }
+        let outbox = place.url(in: scratch)
+        var random = SeededGenerator(seed: 4)
+        var acknowledged: [String] = []
+        var lines: [String] = []
+        for round in 0..<amount(12, thorough: 1_000) {
+            let probe = OutboxProbe(outbox, server, "a", round, count: 9, hasTerms: true)
+            // At least half of the processes submit all of their requests.
+            let instant = Bool.random(using: &random) ? Instant.random(using: &random) : .submission(9)
+            acknowledged += try await probe.kill(at: instant, effects)
+            lines += probe.otherLines.values
+        }
+        let expired = Collected<String>()
+        var options = Outbox.Options()
+        options.firstPause = .milliseconds(1)
+        let last = try place.outbox(
+            of: WebService(baseURLString: server.baseURLString), at: outbox, options: options
+        ) { failure in
+            expired.add(failure.request.url?.path ?? "")
+            return failure.kind == .error(.entryExpired) ? .drop : .keep
+        }
+        await eventually { await last.entries.isEmpty }
+        #expect(await last.damagedFiles == [])
+        var responses: [String] = []
+        for name in last.state.withLock(\.responses) {
+            let id = try #require(OutboxNames.id(of: name))
+            let stored = try #require(try await last.response(of: id))
+            responses.append(String(decoding: stored.response.data, as: UTF8.self))
+        }
+        await last.close()
+
+        let paths = effects.paths
+        #expect(Set(paths).count == paths.count)
+        func part(_ number: Int, _ paths: [String]) -> [String] { paths.filter { Effects.entity($0) == "a/\(number)" } }
+        func values(_ word: String) -> [String] {
+            lines.filter { $0.hasPrefix(word + " ") }.map { String($0.dropFirst(word.count + 1)) }
+        }
+        for number in 0..<3 {
+            let orders = part(number, paths).map(Effects.order)
+            #expect(orders == orders.sorted())
+        }
+        // Each response is delivered, and not again after its removal.
+        let (got, removed) = (values("got"), values("removed"))
+        #expect(Set(part(0, acknowledged)).subtracting(paths) == [])
+        #expect(Set(part(0, acknowledged)).subtracting(got + responses) == [])
+        #expect(Set(got + responses).subtracting(part(0, paths)) == [])
+        #expect(Set(removed).intersection(responses) == [])
+        #expect(Set(removed).count == removed.count)
+        for path in Set(removed) {
+            #expect(lines.lastIndex(of: "got \(path)") ?? 0 < lines.firstIndex(of: "removed \(path)") ?? 0)
+        }
+        // The last one, or a later one, was sent.
+        let replacements = part(1, acknowledged).map(Effects.order).max() ?? 0
+        #expect(part(1, paths).map(Effects.order).max() ?? 0 >= replacements)
+        #expect(Set(part(2, acknowledged)).subtracting(paths + values("expired") + expired.values) == [])
+        if isThorough {
+            print(
+                "\(place): \(acknowledged.count) acknowledged, \(paths.count) effects, \(removed.count) responses removed, "
+                    + "\(responses.count) left, \(Set(values("expired") + expired.values).count) expired")
+        }
+    }
 }
 
 /// When a process is killed.
@@ -146,7 +213,7 @@ final class Effects: Sendable {
         state.withLock { state in
             if state.keys.insert(key).inserted { state.paths.append(request.path) }
         }
-        return .status(number % 11 == 0 ? 502 : 201)
+        return MockResponse(statusCode: number % 11 == 0 ? 502 : 201, data: Data(request.path.utf8))
     }
 
     /// Kills the process, or waits for another request if it has not started: this one was sent by an
@@ -197,19 +264,22 @@ struct OutboxProbe {
     private let round: Int
     private let input = Pipe()
     private let output = Pipe()
+    /// The lines other than `ack` and `done`.
+    let otherLines = Collected<String>()
 
     /// - Parameters:
     ///   - outbox: The URL of the folder, or of the database.
     ///   - createsFolder: Whether the program creates the folder before it opens the outbox.
     init(
         _ outbox: URL, _ server: MockServer, _ name: String, _ round: Int, count: Int,
-        createsFolder: Bool = false, environment: [String: String] = [:]
+        createsFolder: Bool = false, hasTerms: Bool = false, environment: [String: String] = [:]
     ) {
         self.name = name
         self.round = round
         process = ChildProcess(
             programPath("outbox-probe"),
-            [outbox.path, server.baseURLString, name, "\(round)", "\(count)"] + (createsFolder ? ["created"] : []),
+            [outbox.path, server.baseURLString, name, "\(round)", "\(count)"] + (createsFolder ? ["created"] : [])
+                + (hasTerms ? ["terms"] : []),
             environment: ["SWIFT_BACKTRACE": "enable=no", "HOME": outbox.deletingLastPathComponent().path].merging(
                 environment
             ) { $1 },
@@ -253,7 +323,7 @@ struct OutboxProbe {
 
     /// Returns the paths of the requests that the process submits, up to a line or its end.
     func lines(until isLast: @escaping @Sendable (String) -> Bool) async throws -> [String] {
-        try await blocking { [name, round, output] in
+        try await blocking { [name, round, output, otherLines] in
             var rest = Data()
             var paths: [String] = []
             while case let more = output.fileHandleForReading.availableData, !more.isEmpty {
@@ -262,7 +332,11 @@ struct OutboxProbe {
                 while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
                     let line = String(decoding: rest[..<end], as: UTF8.self)
                     rest = Data(rest[(end + 1)...])
-                    if line.hasPrefix("ack ") { paths.append("/effects/\(name)/\(round)/\(line.dropFirst(4))") }
+                    if line.hasPrefix("ack ") {
+                        paths.append("/effects/\(name)/\(round)/\(line.dropFirst(4))")
+                    } else if line != "done" {
+                        otherLines.add(line)
+                    }
                     isComplete = isComplete || isLast(line)
                 }
                 if isComplete { break }

@@ -32,11 +32,16 @@ struct OutboxUnreadableTests {
         }
         func damagedNames() throws -> [String] { try store.damagedNames() }
         func file(of name: String) -> URL { store.file(of: name) }
-        func add(_ bytes: Data, suffix: String, maximumCount: Int) throws -> (name: String, earlier: [String]) {
-            try store.add(bytes, suffix: suffix, maximumCount: maximumCount)
+        func add(
+            _ bytes: Data, suffix: String, maximumCount: Int, replacing isReplaced: (Data) -> Bool
+        ) throws -> OutboxAddition {
+            try store.add(bytes, suffix: suffix, maximumCount: maximumCount, replacing: isReplaced)
         }
         func contains(_ name: String) throws -> Bool { try store.contains(name) }
         func replace(_ name: String, with bytes: Data) throws { try store.replace(name, with: bytes) }
+        func replace(_ name: String, with bytes: Data, asResponse response: String) throws {
+            try store.replace(name, with: bytes, asResponse: response)
+        }
         func remove(_ name: String) throws { try store.remove(name) }
         func bytes(of name: String) throws -> Data? {
             if unreadable.withLock({ $0.contains(name) }) { throw SystemFailure(call: "openat", number: EACCES) }
@@ -180,8 +185,8 @@ struct OutboxUnreadableTests {
     @Test("The name of an entry contains a hash of its entity, and one without it is read")
     func entryNames() throws {
         let id = UUID()
-        let name = try OutboxNames.new(OutboxNames.suffix(id, "todo/7"), after: nil, count: 0, maximumCount: 1)
-        let independent = try OutboxNames.new(OutboxNames.suffix(id, nil), after: name, count: 0, maximumCount: 1)
+        let name = try OutboxNames.new(OutboxNames.suffix(id, "todo/7", nil), after: nil, count: 0, maximumCount: 1)
+        let independent = try OutboxNames.new(OutboxNames.suffix(id, nil, nil), after: name, count: 0, maximumCount: 1)
         #expect(OutboxNames.number(of: name) == 1)
         #expect(OutboxNames.number(of: independent) == 2)
         #expect(OutboxNames.id(of: name) == id)
