@@ -118,6 +118,7 @@ struct CurlTLSTests {
         let mismatch = try #require(error.pinnedKeyMismatch)
         #expect(mismatch.expected == ["sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="])
         #expect(mismatch.presented == server.pin)
+        #expect(error.localizedDescription == mismatch.description)
         #expect(
             "\(error)"
                 == "serverCertificateUntrusted (-1202): \(mismatch); if the server has another key, add its pin (GET "

@@ -34,8 +34,8 @@ public enum ParameterValue: Sendable, Hashable {
 
     /// Creates a value from a value of any type, as found in a `[String: Any]`.
     ///
-    /// A `RawRepresentable` value, such as a case of an enumeration, becomes its raw value. The keys
-    /// of a dictionary are sorted, so that equal dictionaries produce the same request.
+    /// A `RawRepresentable` value, such as a case of an enumeration, becomes its raw value. The
+    /// keys of a dictionary are sorted, so that equal dictionaries produce the same request.
     public init(any value: Any?) {
         self.init(any: value, depth: 0)
     }

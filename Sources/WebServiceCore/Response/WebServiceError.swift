@@ -95,7 +95,7 @@ public struct WebServiceError: Error, Sendable {
         /// A streamed body that is being read, or was read, by another iterator.
         public static let streamConsumed = Code("streamConsumed")
         /// An event stream that ended before its terminating event; see
-        /// ``SessionTask/events(_:lastEventID:maximumSize:until:)-(_,_,_,((ServerSentEvent)->Bool)?)``.
+        /// ``SessionTask/events(_:lastEventID:maximumSize:until:)-2jzad``.
         public static let streamEndedEarly = Code("streamEndedEarly")
         /// An exchange with more than ``SessionTask/maximumAttempts`` attempts.
         public static let tooManyAttempts = Code("tooManyAttempts")

@@ -1,9 +1,10 @@
 /// The defaults of requests and of services.
 ///
 /// ``headers`` and ``options`` are copied into a request when the service creates it, with
-/// ``request(_:path:pathParameters:)`` or a method such as ``GET(_:pathParameters:file:line:)``. The request
-/// can change each of them, and a later change of the service does not affect the request. A
-/// ``Request`` or `URLRequest` that was created elsewhere has its own header fields and options.
+/// ``request(_:path:pathParameters:)`` or a method such as ``GET(_:pathParameters:file:line:)``.
+/// The request can change each of them, and a later change of the service does not affect the
+/// request. A ``Request`` or `URLRequest` that was created elsewhere has its own header fields and
+/// options.
 extension WebService {
     /// The header fields of the requests that the service creates. Defaults to none.
     ///

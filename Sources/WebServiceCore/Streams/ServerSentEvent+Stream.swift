@@ -13,9 +13,9 @@ extension ServerSentEvent {
 
     /// The events of an event stream, or their decoded data.
     ///
-    /// ``SessionTask/events(_:lastEventID:maximumSize:until:)-(_,_,_,((ServerSentEvent)->Bool)?)`` returns it. The sequence can be
-    /// iterated over once; leaving the loop closes the connection. Events that precede an error are
-    /// delivered before it.
+    /// ``SessionTask/events(_:lastEventID:maximumSize:until:)-2jzad`` returns it. The sequence can
+    /// be iterated over once; leaving the loop closes the connection. Events that precede an error
+    /// are delivered before it.
     public struct Stream<Element: Sendable>: AsyncSequence, Sendable {
         let status: EventStreamStatus
         private let elements: BodySequence<Element>

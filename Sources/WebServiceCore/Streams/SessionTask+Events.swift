@@ -36,7 +36,7 @@ extension SessionTask {
     }
 
     /// Returns the events of an event stream whose last event has the given data, such as
-    /// `"[DONE]"`; see ``events(_:lastEventID:maximumSize:until:)-(_,_,_,((ServerSentEvent)->Bool)?)``.
+    /// `"[DONE]"`; see ``events(_:lastEventID:maximumSize:until:)-2jzad``.
     public func events(
         _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "", maximumSize: Int = 16 << 20,
         until lastData: String
@@ -46,11 +46,10 @@ extension SessionTask {
 
     /// Returns the decoded data of the events of an event stream.
     ///
-    /// The elements correspond to those of
-    /// ``events(_:lastEventID:maximumSize:until:)-(_,_,_,((ServerSentEvent)->Bool)?)`` without the
-    /// terminating event, whose data need not be valid. For data that cannot be decoded, the
-    /// sequence throws ``WebServiceError/Code/decoding``. The decoder defaults to the current
-    /// ``WebService/decoder``.
+    /// The elements correspond to those of ``events(_:lastEventID:maximumSize:until:)-2jzad``
+    /// without the terminating event, whose data need not be valid. For data that cannot be
+    /// decoded, the sequence throws ``WebServiceError/Code/decoding``. The decoder defaults to the
+    /// current ``WebService/decoder``.
     public func events<Value: Decodable & Sendable>(
         _ type: Value.Type, _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "",
         decoder: (any BodyDecoder)? = nil, maximumSize: Int = 16 << 20,

@@ -34,10 +34,10 @@ extension WebService {
     /// deallocated without being sent; call resume() or await its value
     /// ```
     /// The report is a line on standard error. It applies to tasks that a method such as
-    /// ``POST(_:pathParameters:file:line:)`` or ``sessionTask(request:file:line:)`` has created, and
-    /// that were neither resumed, awaited nor cancelled. Nothing is reported if the program has read
-    /// ``SessionTask/request``, for example to send the request elsewhere. Defaults to `true`. In
-    /// release builds, nothing is recorded or reported, and the value is `false`.
+    /// ``POST(_:pathParameters:file:line:)`` or ``sessionTask(request:file:line:)`` has created,
+    /// and that were neither resumed, awaited nor cancelled. Nothing is reported if the program has
+    /// read ``SessionTask/request``, for example to send the request elsewhere. Defaults to `true`.
+    /// In release builds, nothing is recorded or reported, and the value is `false`.
     public static var reportsUnsentTasks: Bool {
         get {
             #if DEBUG

@@ -8,8 +8,8 @@ import FoundationNetworking
 ///
 /// A `URLError` is described by its error object, so a string interpolation of the error contains
 /// the code, the cause, a remedy, and the method and URL of the request. The domain, the code and
-/// the user information remain those of the error. On Linux, they also contain the description as
-/// `NSLocalizedDescriptionKey`, because the default there is a sentence without a cause.
+/// the user information remain those of the error, with which errors are compared. Only the default
+/// message of Foundation on Linux, which names no cause, is replaced.
 ///
 /// @unchecked: the class is final, all its properties are immutable, and so are those of `NSError`.
 final class TransportFailure: NSError, @unchecked Sendable {
@@ -23,9 +23,8 @@ final class TransportFailure: NSError, @unchecked Sendable {
         location = request.location
         var information = cause.userInfo
         #if canImport(FoundationNetworking)
-        // Errors are compared with their user information, and programs compare cancellations.
-        if cause.code != .cancelled {
-            information[NSLocalizedDescriptionKey] = Self.text(cause, Request(method, location: location))
+        if information[NSLocalizedDescriptionKey] != nil, cause.sessionMessage == nil {
+            information[NSLocalizedDescriptionKey] = "\(cause.code.kind.problem); \(cause.code.kind.remedy)"
         }
         #endif
         super.init(domain: NSURLErrorDomain, code: cause.errorCode, userInfo: information)
@@ -34,17 +33,16 @@ final class TransportFailure: NSError, @unchecked Sendable {
     /// Returns `nil`: errors are not decoded from archives.
     required init?(coder: NSCoder) { nil }
 
-    override var description: String { Self.text(cause, Request(method, location: location)) }
-    override var debugDescription: String { description }
-
-    private static func text(_ cause: URLError, _ request: Request) -> String {
-        let kind = cause.code.kind
+    override var description: String {
+        let (kind, request) = (cause.code.kind, Request(method, location: location))
         // A message of the session has a remedy if it has two clauses.
-        var text = (cause.sessionMessage ?? kind.problem).escapingControls
-        if !text.contains("; ") { text += "; \(cause.pinnedKeyMismatch == nil ? kind.remedy : pinRemedy)" }
+        var text = (cause.sessionMessage ?? kind.problem).withoutSecretsOfURLs.escapingControls
+        if !text.contains("; ") { text += "; \(cause.pinnedKeyMismatch == nil ? kind.remedy : Self.pinRemedy)" }
         let place = request.url == nil ? "" : " (\(request))"
-        return "\(kind.name) (\(cause.errorCode)): \(text)".cut(to: maximumLength) + place
+        return "\(kind.name) (\(cause.errorCode)): \(text)".cut(to: Self.maximumLength) + place
     }
+
+    override var debugDescription: String { description }
 
     private static let pinRemedy = "if the server has another key, add its pin"
     /// The maximum size of a description without the request, in bytes.
@@ -103,8 +101,8 @@ extension URLError.Code {
         case .unsupportedURL: ("unsupportedURL", "the session does not support the URL", "use an http or https URL")
         case .badServerResponse:
             (
-                "badServerResponse", "the response is not valid HTTP",
-                "check that the scheme and the port are those of an HTTP server"
+                "badServerResponse", "the response is not valid",
+                "check the server, and that the scheme and the port are those of an HTTP server"
             )
         case .secureConnectionFailed:
             (
@@ -144,4 +142,17 @@ extension URLError.Code {
     private static let hostRemedy = "check the host of the URL and the name server"
     private static let distrust = "the certificate of the server is not trusted"
     private static let trustRemedy = "check the host, the certificate's dates and the trusted certificates"
+}
+
+extension String {
+    /// The string with a shorter form of each URL: without a query, and omitted if it has user
+    /// information.
+    fileprivate var withoutSecretsOfURLs: String {
+        guard contains("://") else { return self }
+        let words = split(separator: " ", omittingEmptySubsequences: false).map { word -> String in
+            guard word.contains("://") else { return String(word) }
+            return word.contains("@") ? "(URL)" : String(word).withoutParameters
+        }
+        return words.joined(separator: " ")
+    }
 }

@@ -51,7 +51,7 @@ struct TransportErrorTests {
         let text = "\(error)"
         #if canImport(FoundationNetworking)
         #expect(text.hasPrefix("\(code) (\(code.rawValue)): "))  // on Linux, codes print their names
-        if code != .cancelled { #expect(error.localizedDescription == text) }
+        #expect(text == "\(code) (\(code.rawValue)): \(error.localizedDescription) (POST https://h/v1/orders)")
         #endif
         #expect(text.contains("; "))
         #expect(text.hasSuffix(" (POST https://h/v1/orders)"))
@@ -67,7 +67,9 @@ struct TransportErrorTests {
         func text(_ message: String) async throws -> String {
             let cause = URLError(.cannotConnectToHost, userInfo: [NSLocalizedDescriptionKey: message])
             let service = WebService.make(HandSession { $0.completion(nil, nil, cause) })
-            return "\(try await failure(of: service.GET("/a").data()))"
+            let error = try await failure(of: service.GET("/a").data())
+            #expect(error.localizedDescription == message)
+            return "\(error)"
         }
         #expect(
             try await text("Connection refused.")
@@ -78,6 +80,10 @@ struct TransportErrorTests {
                 == "cannotConnectToHost (-1004): the proxy refused; set another one (GET https://h/v1/a)")
         #expect(try await text(String(repeating: "x", count: 5_000)).utf8.count < 1_100)
         #expect(try await !text("a\nb").contains("\n"))
+        #expect(
+            try await text("refused by https://p/a?token=canary, and by http://u:canary@p/")
+                == "cannotConnectToHost (-1004): refused by https://p/a and by (URL); check that it is running and that "
+                + "the host and the port are correct (GET https://h/v1/a)")
     }
 
     @Test("A cancellation is described, and remains equal to URLError.cancelled")
