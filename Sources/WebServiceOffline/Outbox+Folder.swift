@@ -12,15 +12,16 @@ extension Outbox {
 
     /// Reads the folder now, and after each change until the outbox is closed.
     ///
-    /// A notification can be missing, for example for a change by another computer, so the folder
-    /// is also read every 30 seconds. With a test clock, or if the system has no notifications, it
-    /// is read after each interval.
+    /// On a file system that other computers may change, a notification can be missing, so the
+    /// folder is also read every 30 seconds. With a test clock, or if the system has no
+    /// notifications, it is read after each interval.
     func begin() {
         if !clock.countsWork {
             let watch = FileWatch(folder.lockFile) { [weak self] in self?.readSoon() }
             self.watch.withLock { $0 = watch }
         }
-        poll(each: watch.withLock { $0 == nil } ? options.pollInterval : .seconds(30))
+        guard let watch = watch.withLock(\.self) else { return poll(each: options.pollInterval) }
+        if watch.isReliable { readOnQueue { _ in } } else { poll(each: .seconds(30)) }
     }
 
     private func poll(each interval: Duration) {
@@ -31,13 +32,15 @@ extension Outbox {
 
     /// Reads the folder after a short interval, once for all changes of a busy process in this
     /// interval.
-    func readSoon() {
+    ///
+    /// - Parameter interval: Defaults to `nil`: that of the options.
+    func readSoon(after interval: Duration? = nil) {
         let isFirst = state.withLock { state in
             defer { state.isReadSoon = true }
             return !state.isReadSoon && !state.isClosed
         }
         guard isFirst else { return }
-        _ = clock.schedule(after: options.pollInterval) { [weak self] in
+        _ = clock.schedule(after: interval ?? options.pollInterval) { [weak self] in
             self?.state.withLock { $0.isReadSoon = false }
             self?.readOnQueue { _ in }
         }
@@ -57,6 +60,10 @@ extension Outbox {
                 } else {
                     readSoon()
                 }
+            }
+            // The end of such a failure causes no notification.
+            if state.withLock(\.isUnreadable), watch.withLock({ $0?.isReliable == true }) {
+                readSoon(after: .seconds(30))
             }
             completion(self)
         }

@@ -46,8 +46,10 @@ extension Outbox {
     private func send(_ item: OutboxState.Item, isExpired: Bool) async {
         let id = item.entry.id
         if let outcome = item.outcome { return await remove(id, as: outcome) }
+        // With a condition, the attempt begins after its evaluation.
+        let isCounted = !isExpired && options.canSend == nil
         let uncount: @Sendable () -> Void = { [self] in
-            if !isExpired { state.withLock { state in _ = state.change(id) { $0.entry.attempts -= 1 } } }
+            if isCounted { state.withLock { state in _ = state.change(id) { $0.entry.attempts -= 1 } } }
         }
         let content: OutboxFolder.Content
         do {
@@ -64,13 +66,20 @@ extension Outbox {
                 change { $0.remove(id, as: .removed) }
             }
         case .request(let stored):
-            let item = change { $0.complete(item, with: stored.head) }
+            var item = change { $0.complete(item, with: stored.head) }
             if item.entry.storesResponse, await hasResponse(item) { return }
             let request = stored.request(for: service)
             // The date of an entry that could not be read before was unknown.
             if isExpired || item.entry.expirationDate.map({ $0 <= clock.date }) ?? false {
                 uncount()
                 return await expire(id, request)
+            }
+            if let canSend = options.canSend {
+                let turn = state.withLock(\.conditionTurn)
+                let isMet = await canSend(item.entry)
+                let isSent = isMet && !Task.isCancelled
+                guard let begun = change({ $0.begin(id, canSend: isSent, turn: turn) }) else { return }
+                item = begun
             }
             var noted = request
             noted.options.redirectPolicy.keepsMethodAndOrigin = true

@@ -27,6 +27,14 @@ extension Outbox {
         /// The header fields that are stored although their names look like those of credentials.
         /// Defaults to none.
         public var storedFields: Set<Headers.Name> = []
+        /// Returns whether an entry may be sent now, for example only with Wi-Fi or while the device is
+        /// charging.
+        ///
+        /// Called in the background before each attempt, for several entries at the same time, and
+        /// never before the earlier entries of the entity are sent. An entry that may not be sent
+        /// is held until ``Outbox/reevaluate()`` or ``Outbox/retry(_:)`` is called, or the outbox is
+        /// opened again. ``Outbox/close()`` waits for calls in progress. Defaults to `nil`: always.
+        public var canSend: (@Sendable (_ entry: Entry) async -> Bool)?
         /// The time between a change by this or another process and the reading of the folder, and
         /// the interval at which it is read if the system does not notify of changes.
         package var pollInterval = Duration.seconds(1)
@@ -123,6 +131,8 @@ extension Outbox.Entry {
         case waiting
         /// A request is in flight.
         case sending
+        /// ``Outbox/Options/canSend`` has returned `false`.
+        case held
         /// The request is sent again after a temporary failure, but not before this date.
         case pausing(until: Date)
         /// The request has failed permanently, and the decision was ``Outbox/Decision/keep``.

@@ -46,6 +46,7 @@ public final class Outbox: Sendable {
         clock = service.taskClock
         let date = clock.date
         folder.queue.run { folder.removeTemporaryFiles(before: date.addingTimeInterval(-3600)) }
+        state.withLock { $0.hasCondition = options.canSend != nil }
         if service.accountScope?.add(self) == false { state.withLock { $0.close() } }
     }
 
@@ -142,7 +143,7 @@ public final class Outbox: Sendable {
         }
     }
 
-    /// Immediately sends entries that are blocked or pausing after a failure, if this process
+    /// Immediately sends entries that are blocked, held, or pausing after a failure, if this process
     /// sends.
     ///
     /// Call this method when the device has a connection again, or after a log-in. A pause of the
@@ -154,6 +155,20 @@ public final class Outbox: Sendable {
             state.outage.endPause()
             for id in id.map({ [$0] }) ?? Array(state.items.keys) { state.resume(id) }
         }
+        sendNext()
+    }
+
+    /// Calls ``Options/canSend`` again for the entries that are held.
+    ///
+    /// Call this method when the result may have changed:
+    ///
+    /// ```swift
+    /// for await _ in network.changes { outbox.reevaluate() }
+    /// ```
+    /// A call of `canSend` that is in progress is repeated if it returns `false`. Other entries are
+    /// not affected: those that are blocked or pausing remain so.
+    public func reevaluate() {
+        change { $0.reevaluate() }
         sendNext()
     }
 

@@ -44,9 +44,14 @@ struct OutboxState {
         /// failure was reported.
         var expiration: Date? {
             switch entry.state {
-            case .waiting, .pausing: outcome == nil ? entry.expirationDate : nil
+            case .waiting, .held, .pausing: outcome == nil ? entry.expirationDate : nil
             case .sending, .blocked, .sent, .removed: nil
             }
+        }
+
+        mutating func beginAttempt() {
+            entry.state = .sending
+            if outcome == nil { entry.attempts += 1 }
         }
 
         init(name: String, entry: Outbox.Entry) {
@@ -96,6 +101,10 @@ struct OutboxState {
     var tasks: [Lane: Task<Void, Never>] = [:]
     /// The number of decisions in progress.
     var decisions = 0
+    /// Whether a condition is evaluated before an entry is sent.
+    var hasCondition = false
+    /// The number of times that the result of the condition may have changed.
+    private(set) var conditionTurn = 0
     private var ready = Queue<UUID>()
     /// The earliest date at which the first entry of a lane expires; `nil` if none does.
     private var nextExpiration: Date?
@@ -169,7 +178,7 @@ struct OutboxState {
     /// Ends the pause or the blockade of an entry.
     mutating func resume(_ id: UUID) {
         switch items[id]?.entry.state {
-        case .blocked, .pausing:
+        case .blocked, .held, .pausing:
             change(id) {
                 $0.entry.state = .waiting
                 $0.turn += 1
@@ -227,9 +236,10 @@ struct OutboxState {
                 busy.insert(item.lane)
                 outage.begin(id)
                 item.turn += 1
-                item.entry.state = .sending
-                if item.outcome == nil { item.entry.attempts += 1 }
-                record(.entry(item.entry))
+                if !hasCondition || item.outcome != nil {
+                    item.beginAttempt()
+                    record(.entry(item.entry))
+                }
                 started.append(item)
             }
             items[id] = item
@@ -268,6 +278,24 @@ struct OutboxState {
 
     /// Removes the scheduled alarm, which has fired.
     mutating func endExpirationAlarm() { scheduledExpiration = nil }
+
+    /// Changes an entry whose condition was evaluated.
+    ///
+    /// - Parameter turn: The value of ``conditionTurn`` before the evaluation.
+    /// - Returns: The entry if it is sent; otherwise `nil`.
+    mutating func begin(_ id: UUID, canSend: Bool, turn: Int) -> Item? {
+        let isCurrent = turn == conditionTurn
+        let item = change(id) { item in
+            if canSend { item.beginAttempt() } else if isCurrent { item.entry.state = .held }
+        }
+        return canSend ? item : nil
+    }
+
+    /// Evaluates the condition of entries again.
+    mutating func reevaluate() {
+        conditionTurn += 1
+        for item in items.values where item.entry.state == .held { resume(item.entry.id) }
+    }
 
     mutating func release(_ item: Item) {
         busy.remove(item.lane)

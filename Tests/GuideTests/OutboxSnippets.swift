@@ -48,6 +48,40 @@ struct OutboxSnippets {
         #expect(mock.receivedRequests.count == 1)
     }
 
+    private final class Network: Sendable {
+        private let state = Mutex(false)
+        let changes: AsyncStream<Void>
+        private let continuation: AsyncStream<Void>.Continuation
+
+        init() { (changes, continuation) = AsyncStream.makeStream() }
+
+        var isUnmetered: Bool { state.withLock(\.self) }
+
+        func becomeUnmetered() {
+            state.withLock { $0 = true }
+            continuation.yield()
+            continuation.finish()
+        }
+    }
+
+    @Test("A request that waits for a condition is sent when it has changed")
+    func condition() async throws {
+        let mock = MockService(clock: clock)
+        let service = mock.service
+        mock.on(.PUT, "/photo", .status(204))
+        let network = Network()
+        var options = Outbox.Options()
+        options.canSend = { entry in entry.entity != "photo" || network.isUnmetered }
+        let outbox = try service.outbox(in: folder, options: options)
+        try await outbox.submit(service.request(.PUT, path: "/photo"), entity: "photo")
+        await clock.advance(by: .seconds(1))
+        #expect(mock.receivedRequests.count == 0)
+        network.becomeUnmetered()
+        for await _ in network.changes { outbox.reevaluate() }
+        await clock.advance(by: .zero)
+        #expect(mock.receivedRequests.count == 1)
+    }
+
     private actor Drafts {
         private(set) var ids: [UUID: Int] = [:]
         func setID(_ id: Int, ofDraft draft: UUID) throws { ids[draft] = id }

@@ -59,6 +59,20 @@ struct OutboxNoticeRealTimeTests {
         watch = nil
     }
 
+    #if os(Linux)
+    @Test(
+        "Only a local file system is known to notify of every change",
+        .enabled(if: SmallDisk.canMount, "requires the permission to mount a file system"))
+    func reliability() async throws {
+        #expect(FileWatch(URL(fileURLWithPath: "/proc/self/stat")) {}?.isReliable == false)
+        try await SmallDisk.with { disk in
+            let file = disk.appendingPathComponent("file")
+            try Data().write(to: file)
+            #expect(FileWatch(file) {}?.isReliable == true)
+        }
+    }
+    #endif
+
     @Test("With a clock of tests and after closing, no file is watched")
     func unwatched() async throws {
         let fixture = OfflineFixture()
