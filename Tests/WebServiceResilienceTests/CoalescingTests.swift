@@ -17,7 +17,7 @@ struct CoalescingTests {
     private let service: WebService
 
     init() {
-        service = WebService.make(session, timekeeper: clock)
+        service = WebService.make(session, timekeeper: clock).withoutDataSource
         service.interceptors = [.coalescing()]
     }
 
@@ -224,7 +224,7 @@ struct CoalescingTests {
     func otherCredentials() async throws {
         let delegate = Delegate()
         let delegated = WebService.make(session, delegate: delegate, timekeeper: clock)
-        let added = WebService.make(CredentialSession(session), timekeeper: clock)
+        let added = WebService.make(CredentialSession(session), timekeeper: clock).withoutDataSource
         for (service, reason) in [(delegated, "delegate"), (added, "session")] {
             service.interceptors = [.coalescing()]
             let count = session.exchanges.values.count
@@ -248,7 +248,7 @@ struct CoalescingTests {
     @Test("Requests of two services, and those before and after a change of a service, are not shared")
     func services() async {
         let coalescing = Coalescing()
-        let other = WebService.make(session, timekeeper: clock)
+        let other = WebService.make(session, timekeeper: clock).withoutDataSource
         (service.interceptors, other.interceptors) = ([coalescing], [coalescing])
         let tasks = [await begin(), await begin(of: other)]
         #expect(session.exchanges.values.count == 2)
@@ -317,6 +317,7 @@ struct CoalescingTests {
         let clock = TestClock()
         let calls = Mutex(0)
         let mock = MockService(clock: clock)
+        let service = mock.service.withoutDataSource
         mock.on(.GET, "/beer") { _ in
             let call = calls.withLock { calls in
                 calls += 1
@@ -325,8 +326,8 @@ struct CoalescingTests {
             return call == 1
                 ? MockResponse(statusCode: 503).after(.milliseconds(10)) : .text("ale").after(.milliseconds(10))
         }
-        mock.service.interceptors = [.coalescing()] + .standardResilience()
-        let tasks = (0..<3).map { _ in mock.service.GET("/beer").string().resume() }
+        service.interceptors = [.coalescing()] + .standardResilience()
+        let tasks = (0..<3).map { _ in service.GET("/beer").string().resume() }
         await clock.advance(by: .seconds(5))
         for task in tasks { #expect(try await task.value == "ale") }
         #expect(mock.receivedRequests.count == 2)
@@ -337,13 +338,14 @@ struct CoalescingTests {
     func hedging() async throws {
         let clock = TestClock()
         let mock = MockService(clock: clock)
+        let service = mock.service.withoutDataSource
         mock.on(.GET, "/beer", [.text("late").after(.seconds(1)), .text("ale")])
-        mock.service.interceptors = [.hedging(), .coalescing()]
-        let error = await #expect(throws: WebServiceError.self) { try await mock.service.GET("/beer").string().value }
+        service.interceptors = [.hedging(), .coalescing()]
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/beer").string().value }
         #expect(error?.code == .interceptorOrder)
         #expect(error?.message.contains("place .coalescing() before .hedging()") == true)
-        mock.service.interceptors = [.coalescing(), .hedging(after: .fixed(.milliseconds(50)))]
-        let tasks = (0..<2).map { _ in mock.service.GET("/beer").string().resume() }
+        service.interceptors = [.coalescing(), .hedging(after: .fixed(.milliseconds(50)))]
+        let tasks = (0..<2).map { _ in service.GET("/beer").string().resume() }
         await clock.advance(by: .seconds(2))
         for task in tasks { #expect(try await task.value == "ale") }
         #expect(mock.receivedRequests.count == 2)
@@ -372,5 +374,12 @@ struct CoalescingTests {
 extension HandSession {
     fileprivate var sentPaths: [String] {
         exchanges.values.map { $0.request.urlRequestValue.url?.path ?? "" }
+    }
+}
+
+extension WebService {
+    /// A service that ignores the data source of delegates, which other tests of the process have.
+    fileprivate var withoutDataSource: WebService {
+        WebService(owning: ServiceCore(copying: core, suppliesDelegate: false))
     }
 }

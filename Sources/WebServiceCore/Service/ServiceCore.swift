@@ -61,9 +61,13 @@ package final class ServiceCore: Sendable {
     }
 
     /// Creates a core with the settings of another one, after a change, and with an empty registry.
-    init(copying other: ServiceCore, _ change: (inout Setup.Settings) -> Void = { _ in }) {
+    ///
+    /// - Parameter suppliesDelegate: Defaults to `nil`, as in the other core.
+    init(
+        copying other: ServiceCore, suppliesDelegate: Bool? = nil, _ change: (inout Setup.Settings) -> Void = { _ in }
+    ) {
         (baseURL, base, baseOrigin, urlBuilder) = (other.baseURL, other.base, other.baseOrigin, other.urlBuilder)
-        (clock, suppliesDelegate) = (other.clock, other.suppliesDelegate)
+        (clock, self.suppliesDelegate) = (other.clock, suppliesDelegate ?? other.suppliesDelegate)
         var settings = other.settings
         change(&settings)
         let isOfOtherAccount = settings.scope !== other.settings.scope

@@ -95,7 +95,7 @@ public final class WebService: Sendable {
         isOwner = true
     }
 
-    private init(owning core: ServiceCore) {
+    init(owning core: ServiceCore) {
         self.core = core
         isOwner = true
     }
