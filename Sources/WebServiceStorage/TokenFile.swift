@@ -239,7 +239,9 @@ public final class TokenFile: TokenProvider {
     private func write(_ tokens: Tokens) throws {
         let plain = try JSONEncoder().encode(Stored(tokens))
         let content = try cipher?.seal(plain, authenticating: Self.context) ?? plain
-        guard let folder = try Folder(path, followsLink: true) else { throw SystemFailure(call: "open", number: ENOENT) }
+        guard let folder = try Folder(path, followsLink: true) else {
+            throw SystemFailure(call: "open", number: ENOENT)
+        }
         try folder.remove(temporaryName)  // left by a process that was terminated
         try folder.replace(
             name, with: CheckedContent.encode(content, mark: Self.format), through: temporaryName, date: Date(),

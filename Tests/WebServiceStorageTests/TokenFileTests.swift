@@ -53,7 +53,9 @@ struct TokenFileTests {
 
     @Test("Descriptions contain neither the credential nor the refresh token")
     func descriptions() {
-        let texts = ["\(old)", String(reflecting: old), String(describing: Mirror(reflecting: old).children.map(\.value))]
+        let texts = [
+            "\(old)", String(reflecting: old), String(describing: Mirror(reflecting: old).children.map(\.value)),
+        ]
         #expect(!texts.contains { $0.contains("a1") || $0.contains("r1") })
     }
 

@@ -14,7 +14,8 @@ extension Observer where Self == ExchangeLogger {
             metadata["status"] = entry.status.map { "\($0)" }
             metadata["attempt"] = entry.attempt.map { "\($0)" }
             metadata["error"] = entry.failure.map { "\($0)" }
-            logger.log(level: Logger.Level(rawValue: entry.level.rawValue) ?? .info, "\(entry.text)", metadata: metadata)
+            logger.log(
+                level: Logger.Level(rawValue: entry.level.rawValue) ?? .info, "\(entry.text)", metadata: metadata)
         }
     }
 }
