@@ -23,8 +23,8 @@ import FoundationNetworking
 ///   fails, the circuit opens again. A trial that is cancelled or exceeds its deadline is followed
 ///   by another one.
 ///
-/// `state(of:)` returns the state of a circuit, and ``changes`` delivers each change. `open(_:)` and
-/// `close(_:)` change it manually, for example for a server that is under maintenance.
+/// `state(of:)` returns the state of a circuit, and ``changes`` delivers each change. `open(_:)`
+/// and `close(_:)` change it manually, for example for a server that is under maintenance.
 ///
 /// Unless `isFailure` specifies otherwise, failures are the statuses 500, 502, 503 and 504, and the
 /// transport errors of `RetryPolicy.defaultErrorCodes` except `notConnectedToInternet`. Every other

@@ -14,8 +14,8 @@ public import WebServiceCore
 ///   weight 1, and to one with weight 0 only if no other endpoint is available that the request has
 ///   not used.
 /// - A retry of a request, and the second request of a ``Hedging``, is sent to an endpoint that the
-///   request has not used, as long as there is one. A retry policy also retries a POST if nothing of
-///   it was sent, for example because an endpoint refused the connection.
+///   request has not used, as long as there is one. A retry policy also retries a POST if nothing
+///   of it was sent, for example because an endpoint refused the connection.
 /// - After ``maximumFailures`` consecutive failures, an endpoint is skipped for ``skipDuration``.
 ///   The next request is then a trial: if it succeeds, the endpoint is available again. If no
 ///   endpoint is available, requests are sent as if all were. Failures are those of a

@@ -17,9 +17,9 @@ import FoundationNetworking
 /// - The second request is sent after ``delay``. By default, this is the time within which 96 % of
 ///   the last 1,000 responses to requests with the same key have arrived. The key defaults to the
 ///   origin of the URL. No second request is sent before 100 responses have been measured.
-/// - The response that arrives first is returned, and the other requests are cancelled. A failure is
-///   not returned as long as another request is in flight. If all fail, the result is that of the
-///   first one. Unless `isFailure` specifies otherwise, failures are all errors and the
+/// - The response that arrives first is returned, and the other requests are cancelled. A failure
+///   is not returned as long as another request is in flight. If all fail, the result is that of
+///   the first one. Unless `isFailure` specifies otherwise, failures are all errors and the
 ///   statuses of `RetryPolicy.defaultStatuses`.
 /// - With ``maximumHedges``, further requests follow, each ``delay`` after the one before it. With
 ///   ``hedgesFailures``, the next one is sent as soon as one in flight fails with a response or
@@ -80,13 +80,14 @@ public final class Hedging: Interceptor {
     ///   - budget: The limit for second requests. Defaults to `nil`: 5 % of the requests, and at
     ///     most 10 requests in succession.
     ///   - isFailure: Returns whether another request may still provide a better result. Called
-    ///     once for each request that is sent, in the background. Defaults to the failures that ``Hedging``
-    ///     lists.
+    ///     once for each request that is sent, in the background. Defaults to the failures that
+    ///     ``Hedging`` lists.
     ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
     ///     to the origin of the URL.
     public init(
         after delay: Delay = .percentile(0.96), maximumHedges: Int = 1, hedgesFailures: Bool = false,
-        budget: RetryPolicy.Budget? = nil, isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
+        budget: RetryPolicy.Budget? = nil,
+        isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
         by key: (@Sendable (_ request: Request) -> String)? = nil
     ) {
         self.delay = delay
@@ -346,7 +347,8 @@ extension Interceptor where Self == Hedging {
     ///   - key: Returns the key of a request. Defaults to the origin of the URL.
     public static func hedging(
         after delay: Hedging.Delay = .percentile(0.96), maximumHedges: Int = 1, hedgesFailures: Bool = false,
-        budget: RetryPolicy.Budget? = nil, isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
+        budget: RetryPolicy.Budget? = nil,
+        isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
         by key: (@Sendable (_ request: Request) -> String)? = nil
     ) -> Hedging {
         Hedging(

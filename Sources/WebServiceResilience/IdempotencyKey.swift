@@ -12,8 +12,8 @@ public import WebServiceCore
 /// has the field is not changed: a custom interceptor that sends several different requests in one
 /// exchange sets the field of each.
 ///
-/// In the list of interceptors, place it before a `RetryPolicy`, which sends a POST request that
-/// was sent again only if it has a key. In the other order, requests fail with
+/// In the list of interceptors, place it before a `RetryPolicy`, which repeats a POST request only
+/// if it has a key or nothing of it was sent. In the other order, requests fail with
 /// `WebServiceError.Code.interceptorOrder`.
 ///
 /// All members may be used from any thread.

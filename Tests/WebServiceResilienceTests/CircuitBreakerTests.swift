@@ -438,7 +438,8 @@ struct CircuitBreakerTests {
         #expect(breaker.state(of: Self.origin) == .closed)
     }
 
-    @Test("A trial that fails opens the circuit, and the result of the other one does not count", arguments: [200, 500])
+    @Test(
+        "A trial that fails opens the circuit, and the result of the other one does not count", arguments: [200, 500])
     func failedTrial(status: Int) async {
         let session = HandSession()
         let (service, breaker) = await twoTrials(session)

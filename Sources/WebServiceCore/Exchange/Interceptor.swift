@@ -77,7 +77,11 @@ public struct Next: Sendable {
     package func result(
         of request: Request, onCancel: @Sendable () -> Void
     ) async -> Result<Response, any Error> {
-        await withTaskCancellationHandler { await result(of: request) } onCancel: { onCancel() }
+        await withTaskCancellationHandler {
+            await result(of: request)
+        } onCancel: {
+            onCancel()
+        }
     }
 
     /// Adds an event to the exchange's ``Timeline``.

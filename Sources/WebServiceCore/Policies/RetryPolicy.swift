@@ -245,7 +245,8 @@ public struct RetryPolicy: Interceptor {
 
     /// - Parameter isUnsent: Whether the request is not idempotent, and nothing of it was sent.
     private func decide(
-        _ request: Request, isUnsent: Bool = false, attempt: Int, spent: Duration, limit: Limit, requested: RetryAfter?, _ clock: TaskClock
+        _ request: Request, isUnsent: Bool = false, attempt: Int, spent: Duration, limit: Limit, requested: RetryAfter?,
+        _ clock: TaskClock
     ) -> Decision {
         if request.uploadsPart { return .stop("the upload continues from the server's offset") }
         if attempt >= maximumAttempts { return .stop("attempt \(attempt) was the last") }

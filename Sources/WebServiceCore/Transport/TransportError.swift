@@ -35,8 +35,8 @@ extension URLError {
     /// again whatever its method.
     ///
     /// `CurlSession` sets it if the host or the proxy cannot be found or connected to, if a proxy
-    /// refuses the tunnel, and if a TLS handshake fails. ``FoundationSession`` on Linux sets it if a
-    /// host cannot be found or connected to and the session has had no connection before, because
+    /// refuses the tunnel, and if a TLS handshake fails. ``FoundationSession`` on Linux sets it if
+    /// a host cannot be found or connected to and the session has had no connection before, because
     /// Foundation does not report whether it has sent the request on an earlier connection. Other
     /// sessions of Foundation do not set it.
     public var requestWasNotSent: Bool { (self as NSError).userInfo[Self.notSentKey] as? Bool == true }

@@ -30,7 +30,9 @@ struct SharedExchangeTests {
         #expect(server.receivedRequests.count == 1)
     }
 
-    @Test("Coalesced tasks send one request, and cancelling the first one leaves the others", arguments: RealSession.allCases)
+    @Test(
+        "Coalesced tasks send one request, and cancelling the first one leaves the others",
+        arguments: RealSession.allCases)
     func coalescing(session: RealSession) async throws {
         let gate = StreamTests.Gate()
         let server = try MockServer.forTest { _ in
@@ -51,7 +53,9 @@ struct SharedExchangeTests {
         #expect(server.receivedRequests.count == 1)
     }
 
-    @Test("A coalesced request is cancelled when no task waits for it, and the next one is sent", arguments: RealSession.allCases)
+    @Test(
+        "A coalesced request is cancelled when no task waits for it, and the next one is sent",
+        arguments: RealSession.allCases)
     func abandonedCoalescing(session: RealSession) async throws {
         let gate = StreamTests.Gate()
         let server = try MockServer.forTest { request in

@@ -77,7 +77,9 @@ struct UnsentRequestTests {
         #expect(server.receivedRequests.map(\.body) == [Data("ale".utf8)])
     }
 
-    @Test("A hedged request is sent to the next endpoint as soon as a connection is refused", arguments: Transport.allCases)
+    @Test(
+        "A hedged request is sent to the next endpoint as soon as a connection is refused",
+        arguments: Transport.allCases)
     func hedging(transport: Transport) async throws {
         let server = try MockServer.forTest { _ in .text("beer") }
         let dead = try vacant()
