@@ -175,11 +175,12 @@ struct OutboxReplacementTests {
         var options = Outbox.Options()
         options.maximumCount = 2
         let outbox = try await fixture.open(options)
-        try await outbox.submit(post("/0", fixture))
-        try await outbox.submit(post("/1", fixture), replacing: "k")
-        try await outbox.submit(post("/2", fixture), replacing: "k")
+        // One entity, so that the later entries wait for the first one.
+        try await outbox.submit(post("/0", fixture), entity: "a")
+        try await outbox.submit(post("/1", fixture), entity: "a", replacing: "k")
+        try await outbox.submit(post("/2", fixture), entity: "a", replacing: "k")
         let error = await #expect(throws: WebServiceError.self) {
-            try await outbox.submit(post("/3", fixture), replacing: "l")
+            try await outbox.submit(post("/3", fixture), entity: "a", replacing: "l")
         }
         #expect(error?.code == .outboxFull)
         #expect(await outbox.entries.map(\.key) == [nil, "k"])

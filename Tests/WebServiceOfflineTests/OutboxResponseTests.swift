@@ -24,12 +24,13 @@ struct OutboxResponseTests {
     @Test("A response is stored until it is removed, even after a restart", arguments: OutboxPlace.allCases)
     func restart(_ place: OutboxPlace) async throws {
         let fixture = OfflineFixture(place)
-        fixture.mock.on(.POST, "/todos", created(7, headers: ["Location": "/todos/7", "Set-Cookie": "sid=1"]))
+        let response = created(7, headers: ["Location": "/todos/7", "Set-Cookie": "sid=1"])
+        fixture.mock.on(.POST, "/todos", response.after(.seconds(1)))
         let first = try await fixture.open()
         let id = try await first.submit(
             fixture.service.request(.POST, path: "/todos"), entity: "todo", storesResponse: true)
         #expect(await first.entries.map(\.storesResponse) == [true])
-        await fixture.clock.advance(by: .zero)
+        await fixture.clock.advance(by: .seconds(1))
         #expect(await first.entries == [])
         await first.close()
 

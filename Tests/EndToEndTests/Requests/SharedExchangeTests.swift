@@ -1,11 +1,12 @@
 import Foundation
 import TestSupport
 import Testing
-import WebServiceCore
 import WebServiceEndpoints
 import WebServiceMocking
 import WebServiceResilience
 import WebServiceServer
+
+@testable import WebServiceCore
 
 /// Plain requests that share one exchange over every session that uses the network.
 @Suite("Shared exchanges over a network", .permit)
@@ -39,7 +40,7 @@ struct SharedExchangeTests {
             gate.wait()
             return .text("shared")
         }
-        let service = try session.service(server)
+        let service = try session.service(server).withoutDataSource
         service.interceptors = [.coalescing(), .retry()]
         let first = service.GET("/x").string().resume()
         await eventually { server.receivedRequests.count == 1 }
@@ -62,7 +63,7 @@ struct SharedExchangeTests {
             if request.headers["X-Number"] == nil { gate.wait() }
             return .text("shared")
         }
-        let service = try session.service(server)
+        let service = try session.service(server).withoutDataSource
         service.interceptors = [.coalescing { $0.url?.path }]
         let tasks = (0..<2).map { _ in service.GET("/x").string().resume() }
         await eventually { server.receivedRequests.count == 1 }
@@ -85,5 +86,12 @@ struct SharedExchangeTests {
         #expect(texts == ["1", "2", "3"])
         // One connection suffices for requests that follow each other.
         #expect(server.receivedRequests.count == 3)
+    }
+}
+
+extension WebService {
+    /// A service that ignores the data source of delegates, which other tests of the process have.
+    fileprivate var withoutDataSource: WebService {
+        WebService(owning: ServiceCore(copying: core, suppliesDelegate: false))
     }
 }
