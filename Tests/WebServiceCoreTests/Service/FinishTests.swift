@@ -106,7 +106,7 @@ struct FinishTests {
             let advance = Task { [clock] in await clock.advance(by: .seconds(10)) }
             await began.wait()
             turn.signal()
-            await advance.value
+            _ = await advance.value
         } else {
             turn.signal()
         }
