@@ -88,7 +88,7 @@ struct OutboxKillTests {
         var random = SeededGenerator(seed: 4)
         var acknowledged: [String] = []
         var lines: [String] = []
-        for round in 0..<amount(12, thorough: 1_000) {
+        for round in 0..<amount(12, thorough: 150, soak: 1_000) {
             let probe = OutboxProbe(outbox, server, "a", round, count: 9, hasTerms: true)
             // At least half of the processes submit all of their requests.
             let instant = Bool.random(using: &random) ? Instant.random(using: &random) : .submission(9)
