@@ -3,8 +3,8 @@ public import WebServiceCore
 
 /// A file with the tokens of one account, as the provider of an `Authentication`.
 ///
-/// Use it if the user of a program stays logged in when the program ends. It is encrypted if you
-/// pass a cipher, for example an `AESGCMCipher` of `WebServiceCrypto`.
+/// Use it if users stay logged in when the program ends. A cipher, for example an `AESGCMCipher` of
+/// `WebServiceCrypto`, encrypts the file.
 ///
 /// ```swift
 /// let logins = WebService(baseURLString: "https://login.example.com")
@@ -28,8 +28,8 @@ public import WebServiceCore
 ///   locks.
 /// - Tokens that a refresh obtains are discarded if the tokens were replaced or removed in the
 ///   meantime, by a log-in or a log-out.
-/// - If they cannot be written, for example because the disk is full, this object uses them until
-///   the process ends or other tokens are stored.
+/// - If the new tokens cannot be written, for example because the disk is full, this object uses
+///   them until the process ends or other tokens are stored.
 ///
 /// At log-out, call ``remove()`` and then `Authentication.clear()`. After a log-in, call
 /// ``store(_:)`` and then `Authentication.update(_:)`.

@@ -439,8 +439,10 @@ struct Call: Sendable {
     /// the current handler.
     mutating func nextStep(on track: borrowing Track) -> HandlerChain.Step {
         let step = isSuspended ? .rest(isDrained: false, spent: ShortList()) : chain.next(on: track)
-        if case .rest = step { chain.release(copy track) }
-        return step
+        guard case .rest(let isDrained, let spent, _) = step else { return step }
+        chain.release(copy track)
+        defer { countsHandlers = false }
+        return .rest(isDrained: isDrained, spent: spent, wereCounted: countsHandlers)
     }
 
     /// Returns the next handler if it also runs on the main actor, to avoid a thread change between

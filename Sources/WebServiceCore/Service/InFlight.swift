@@ -226,8 +226,8 @@ extension WebService {
     /// Refuses further exchanges, and waits until those in flight and their handlers have ended. At
     /// the limit, cancels what is still in flight.
     ///
-    /// Call it when the program ends, after it has stopped to accept work of its own, for example in
-    /// the handler of SIGTERM:
+    /// Call it when the program ends, for example in the handler of SIGTERM, after the program has
+    /// stopped accepting work:
     /// ```swift
     /// if await !service.finish(within: .seconds(20)) { logger.warning("requests were cancelled") }
     /// ```

@@ -137,8 +137,9 @@ struct HandlerChain: Sendable {
         case run(Handler)
         /// All handlers added so far have run.
         case collectMetrics([MetricsHandler], isFirst: Bool, spent: ShortList<Handler>)
-        /// No step. Outside the lock, the caller releases the handlers that have run.
-        case rest(isDrained: Bool, spent: ShortList<Handler>)
+        /// No step. Outside the lock, the caller releases the handlers that have run. If they were
+        /// counted, it calls ``ServiceCore/endHandlers()``.
+        case rest(isDrained: Bool, spent: ShortList<Handler>, wereCounted: Bool = false)
     }
 
     private var handlers = ShortList<Handler>()

@@ -31,8 +31,6 @@ extension SessionTask {
         let recordsHandlers: Bool
         /// The body as JSON, once a handler has parsed it.
         var json: ChainValue?
-        /// A Boolean value that indicates whether the service counts the handlers.
-        fileprivate(set) var isCounted = false
 
         init(_ state: borrowing Call, _ task: SessionTask) {
             observed = ObservedResult(
@@ -78,10 +76,7 @@ extension SessionTask {
 
         init(_ state: inout Call, _ task: SessionTask) {
             track = state.chain.pickUp()
-            var context = Context(state, task)
-            context.isCounted = state.countsHandlers
-            state.countsHandlers = false
-            self.context = context
+            context = Context(state, task)
             step = state.nextStep(on: track)
             scope = state.scope
         }
@@ -93,8 +88,8 @@ extension SessionTask {
         var (context, track, step) = (initial, start, first)
         while true {
             switch step {
-            case .rest(let isDrained, _):
-                if context.isCounted { service.endHandlers() }
+            case .rest(let isDrained, _, let wereCounted):
+                if wereCounted { service.endHandlers() }
                 return isDrained
             case .run(let handler) where isAwaiting && !handler.isOwnStep:
                 Task(executorPreference: self.clock.executor) { [context, track, step] in
