@@ -53,8 +53,8 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
     ///   - session: The session. It must be able to connect to 127.0.0.1 and must not follow
     ///     redirects or respond to authentication challenges.
     ///   - limit: The maximum duration to wait for a completion or any other expected event. Tasks
-    ///     that are still in progress afterwards are cancelled. A timeout may be exceeded by a tenth
-    ///     of it. Pass a longer duration on a busy machine.
+    ///     that are still in progress afterwards are cancelled. A timeout may be exceeded by a
+    ///     tenth of it. Pass a longer duration on a busy machine.
     /// - Throws: ``Failure`` if the session does not behave as guaranteed, or `WebServiceError`
     ///   with the code `mockServer` if the server cannot be started.
     public func run(over session: any Session, limit: Duration = .seconds(10)) async throws {

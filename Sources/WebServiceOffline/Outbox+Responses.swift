@@ -4,7 +4,8 @@ public import WebServiceCore
 extension Outbox {
     /// The response to a request that was submitted with `storesResponse`.
     public struct StoredResponse: Sendable, Identifiable {
-        /// The identifier that ``Outbox/submit(_:entity:replacing:expires:storesResponse:)-(Request,_,_,_,_)``
+        /// The identifier that
+        /// ``Outbox/submit(_:entity:replacing:expires:storesResponse:)-(Request,_,_,_,_)``
         /// returned.
         public let id: UUID
         /// The entity of the request.

@@ -27,13 +27,14 @@ extension Outbox {
         /// The header fields that are stored although their names look like those of credentials.
         /// Defaults to none.
         public var storedFields: Set<Headers.Name> = []
-        /// Returns whether an entry may be sent now, for example only with Wi-Fi or while the device is
-        /// charging.
+        /// Returns whether an entry may be sent now, for example only with Wi-Fi or while the
+        /// device is charging.
         ///
         /// Called in the background before each attempt, for several entries at the same time, and
         /// never before the earlier entries of the entity are sent. An entry that may not be sent
-        /// is held until ``Outbox/reevaluate()`` or ``Outbox/retry(_:)`` is called, or the outbox is
-        /// opened again. ``Outbox/close()`` waits for calls in progress. Defaults to `nil`: always.
+        /// is held until ``Outbox/reevaluate()`` or ``Outbox/retry(_:)`` is called, or the outbox
+        /// is opened again. ``Outbox/close()`` waits for calls in progress. Defaults to `nil`:
+        /// always.
         public var canSend: (@Sendable (_ entry: Entry) async -> Bool)?
         /// The time between a change by this or another process and the reading of the folder, and
         /// the interval at which it is read if the system does not notify of changes.
@@ -45,7 +46,8 @@ extension Outbox {
 
     /// A request in the outbox.
     public struct Entry: Sendable, Hashable, Identifiable {
-        /// The identifier that ``Outbox/submit(_:entity:replacing:expires:storesResponse:)-(Request,_,_,_,_)``
+        /// The identifier that
+        /// ``Outbox/submit(_:entity:replacing:expires:storesResponse:)-(Request,_,_,_,_)``
         /// returned.
         public let id: UUID
         /// The identifier of the object that the request changes; `nil` if the request is
@@ -88,8 +90,8 @@ extension Outbox {
         /// Retains the entry, and sends neither it nor a later one of its entity until
         /// ``Outbox/retry(_:)`` is called or the outbox is opened again.
         case keep
-        /// Sends another request in its place, with a new `Idempotency-Key`. An expiration date that
-        /// has passed does not apply to it. If the other request
+        /// Sends another request in its place, with a new `Idempotency-Key`. An expiration date
+        /// that has passed does not apply to it. If the other request
         /// cannot be stored, the entry is blocked, as with ``Outbox/Decision/keep``.
         case replace(Request)
     }

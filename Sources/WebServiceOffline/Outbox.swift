@@ -72,9 +72,9 @@ public final class Outbox: Sendable {
     ///   - request: The request. Its body must be in memory.
     ///   - entity: The identifier of the object that the request changes. Defaults to `nil`: the
     ///     request is independent of all others.
-    ///   - key: The key with which the request replaces earlier ones of the same entity, or of none,
-    ///     that were submitted with the same key: when the method returns, they are removed, except
-    ///     one that is being sent, after which this request is sent. Defaults to `nil`.
+    ///   - key: The key with which the request replaces earlier ones of the same entity, or of
+    ///     none, that were submitted with the same key: when the method returns, they are removed,
+    ///     except one that is being sent, after which this request is sent. Defaults to `nil`.
     ///   - expirationDate: The date from which the request is not sent, by the clock of the device.
     ///     `onFailure` then receives the error `entryExpired`. If a request is in flight at this
     ///     date, its result counts. Defaults to `nil`: none.
@@ -143,8 +143,8 @@ public final class Outbox: Sendable {
         }
     }
 
-    /// Immediately sends entries that are blocked, held, or pausing after a failure, if this process
-    /// sends.
+    /// Immediately sends entries that are blocked, held, or pausing after a failure, if this
+    /// process sends.
     ///
     /// Call this method when the device has a connection again, or after a log-in. A pause of the
     /// whole outbox ends as well; one request at a time is sent until a response ends the outage.

@@ -44,7 +44,8 @@ package protocol OutboxStore: Sendable {
     func replace(_ name: String, with bytes: Data, asResponse response: String) throws
     /// Removes an entry or a response. A missing one is not an error.
     func remove(_ name: String) throws
-    /// Returns the bytes of an entry or a response: `nil` if it does not exist, and no bytes if it is damaged.
+    /// Returns the bytes of an entry or a response: `nil` if it does not exist, and no bytes if it
+    /// is damaged.
     ///
     /// - Throws: An error if the entry cannot be read now.
     func bytes(of name: String) throws -> Data?
@@ -128,8 +129,8 @@ package struct OutboxNames {
         name.utf8.count >= 76 ? number(name.utf8.dropFirst(54).prefix(16)) : nil
     }
 
-    /// Returns the part of the name of an entry, or of its suffix, with the hashes of the entity and
-    /// of the key; `nil` if it has no key.
+    /// Returns the part of the name of an entry, or of its suffix, with the hashes of the entity
+    /// and of the key; `nil` if it has no key.
     package static func hashes(of name: String) -> String? {
         guard name.utf8.count == 93 || name.utf8.count == 77 else { return nil }
         return String(decoding: name.utf8.suffix(39), as: UTF8.self)

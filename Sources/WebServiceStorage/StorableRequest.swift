@@ -13,8 +13,8 @@ public import WebServiceCore
 public protocol StorableRequest: ServiceRequest {
     /// The identifier of the stored response; `nil` if the response must not be stored.
     ///
-    /// Any string identifies the response, in combination with ``dataClassification`` and the account
-    /// of the service.
+    /// Any string identifies the response, in combination with ``dataClassification`` and the
+    /// account of the service.
     var storageIdentifier: String? { get }
 
     /// The classification of the response. Defaults to ``DataClassification/default``.

@@ -13,14 +13,15 @@ import WebServiceSQLite
 //
 //     outbox-probe PATH URL NAME ROUND COUNT [created] [terms]
 //
-// PATH is a folder, or a database if it ends with `.sqlite`. With `created`, the program first creates
-// the folder.
+// PATH is a folder, or a database if it ends with `.sqlite`. With `created`, the program first
+// creates the folder.
 // Submits COUNT requests, `POST /effects/NAME/ROUND/N` of the entity NAME/M, where M is N modulo 3,
 // and prints `ack N` after each submission and `done` after the last one. Then it sends until its
 // standard input ends.
-// With `terms`, the responses of NAME/0 are stored, those of NAME/1 replace each other, and those of
-// NAME/2 expire after up to 20 milliseconds. The program prints `got PATH` for each response, with its
-// body, `removed PATH` after it has removed the response, and `expired PATH` for a request that it drops.
+// With `terms`, the responses of NAME/0 are stored, those of NAME/1 replace each other, and those
+// of NAME/2 expire after up to 20 milliseconds. The program prints `got PATH` for each response,
+// with its body, `removed PATH` after it has removed the response, and `expired PATH` for a request
+// that it drops.
 //
 //     outbox-probe log-out FOLDER
 //

@@ -162,8 +162,8 @@ struct CurlRealTimeTests {
         #expect(try await service.GET("/").string().value.hasPrefix("HTTP/2.0"))
         relay.silence()
         let (first, last) = (Box<Int?>(nil), Box(0))
-        // One request is always in flight: each request starts before the previous one ends. Some 20 of
-        // them suffice, unless the machine is busy.
+        // One request is always in flight: each request starts before the previous one ends. Some
+        // 20 of them suffice, unless the machine is busy.
         for number in 0..<600 where first.value == nil {
             service.GET("/").setTimeout(.milliseconds(1_500)).string().onCompletion { result in
                 if case .success = result { first.change { $0 = $0 ?? number } }

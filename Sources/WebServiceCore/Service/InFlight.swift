@@ -234,9 +234,9 @@ extension WebService {
     /// - From the call on, a task that is resumed fails with
     ///   ``WebServiceError/Code/serviceInvalidated``, also one that is resumed by a handler, and so
     ///   does an event stream that would reconnect. The exchanges in flight continue, with their
-    ///   retries, redirects, refreshes of credentials, parts of downloads and uploads, and endpoints
-    ///   of typed requests. Requests of custom interceptors are further exchanges: send them with a
-    ///   separate service.
+    ///   retries, redirects, refreshes of credentials, parts of downloads and uploads, and
+    ///   endpoints of typed requests. Requests of custom interceptors are further exchanges: send
+    ///   them with a separate service.
     /// - A stream is in flight until its reader has received the end of the body or released it.
     ///   Handlers count if they were added before the result arrived. Code after an `await` of a
     ///   result belongs to the program.

@@ -18,9 +18,9 @@ extension CurlSession {
     ///
     /// A proxy connects on behalf of the session, which does not learn the address. A request over
     /// a proxy is sent if its URL contains an allowed IP address or a host of ``exceptions``, or if
-    /// ``trustsProxies`` is `true`. The address of a proxy that ``Configuration/proxy`` specifies is not checked. That
-    /// of a proxy from the environment is checked, because libcurl does not report whether it
-    /// connects to the proxy or to the host.
+    /// ``trustsProxies`` is `true`. The address of a proxy that ``Configuration/proxy`` specifies
+    /// is not checked. That of a proxy from the environment is checked, because libcurl does not
+    /// report whether it connects to the proxy or to the host.
     public struct Destinations: Sendable {
         /// Returns whether an address is allowed; `nil` for all.
         let allows: (@Sendable (Destination) -> Bool)?

@@ -152,8 +152,8 @@ struct IPNetwork: Sendable, Hashable {
         return IPNetwork(bits, length)
     }
 
-    /// Returns whether an address begins with the prefix. A prefix that is too short for IPv4 is one
-    /// of IPv6 only.
+    /// Returns whether an address begins with the prefix. A prefix that is too short for IPv4 is
+    /// one of IPv6 only.
     func contains(_ address: IPAddress) -> Bool {
         address.bits & mask == first && (first >> 32 == 0xFFFF || address.ipv4 == nil)
     }

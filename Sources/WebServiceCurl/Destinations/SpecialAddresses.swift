@@ -1,8 +1,9 @@
 /// The addresses that do not belong to the public internet.
 ///
 /// From the special-purpose address registries of IANA for IPv4 and IPv6, as of 9 October 2025
-/// (https://www.iana.org/assignments/iana-ipv4-special-registry and iana-ipv6-special-registry), and
-/// its registries of multicast addresses. To update the table, compare these registries with it.
+/// (https://www.iana.org/assignments/iana-ipv4-special-registry and iana-ipv6-special-registry),
+/// and its registries of multicast addresses. To update the table, compare these registries with
+/// it.
 enum SpecialAddresses {
     // The networks that are not globally reachable, and those whose anycast addresses can lead to a
     // host of the local network.

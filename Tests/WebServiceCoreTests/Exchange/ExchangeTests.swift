@@ -64,7 +64,8 @@ struct ExchangeTests {
     @Test("Handlers do not run within resume() in a handler, which already runs on the pool")
     func synchronousSessionInHandler() async {
         let service = WebService.make(HandSession(text: "{}"))
-        // The thread that is within `resume()`. Another thread may run the handler at the same time.
+        // The thread that is within `resume()`. Another thread may run the handler at the same
+        // time.
         let resuming = Mutex<ObjectIdentifier?>(nil)
         service.GET("/outer").response { [calls] _, _ in
             let thread = ObjectIdentifier(Thread.current)

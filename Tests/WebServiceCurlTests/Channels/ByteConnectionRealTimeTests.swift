@@ -12,8 +12,9 @@ struct ByteConnectionRealTimeTests {
         session = try CurlSession { $0.proxy = .none }
     }
 
-    /// Expects that a call ends within 100 milliseconds of its cancellation (``realTimeLimit(_:)``).
-    /// Other processes may keep the processors busy, so the shortest of up to five durations counts.
+    /// Expects that a call ends within 100 milliseconds of its cancellation
+    /// (``realTimeLimit(_:)``). Other processes may keep the processors busy, so the shortest of up
+    /// to five durations counts.
     private func expectPromptEnd(
         sourceLocation: SourceLocation = #_sourceLocation, _ duration: () async throws -> Duration
     ) async rethrows {

@@ -19,8 +19,8 @@ struct UploadKillTests {
 
     /// Returns a process that uploads the file of a fixture.
     ///
-    /// - Parameter life: The duration in microseconds after which the process kills itself; negative
-    ///   for none.
+    /// - Parameter life: The duration in microseconds after which the process kills itself;
+    ///   negative for none.
     private func uploader(_ fixture: UploadFixture, life: Int = -1) -> ChildProcess {
         ChildProcess(
             programPath("session-probe"),
@@ -107,9 +107,10 @@ struct UploadKillTests {
             try #require(arePrefixes)
             let whole = uploads.filter { $0.data == fixture.content }
             isOver = try fixture.names == ["a.iso"] && whole.contains { $0.isComplete }
-            // A process that is killed after the server has created an upload, and before it has stored
-            // the URL, leaves an upload of one piece. No upload with more content is abandoned, and
-            // none is created after a whole one, because the next process asks for the offset.
+            // A process that is killed after the server has created an upload, and before it has
+            // stored the URL, leaves an upload of one piece. No upload with more content is
+            // abandoned, and none is created after a whole one, because the next process asks for
+            // the offset.
             try #require(whole.count <= 1)
             let abandoned = uploads.map(\.data.count).sorted().dropLast()
             try #require(abandoned.allSatisfy { $0 <= Self.pieceSize })
