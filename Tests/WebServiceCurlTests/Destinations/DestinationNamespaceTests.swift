@@ -63,6 +63,9 @@ struct DestinationNamespaceTests {
     @Test("No address inside receives a connection, and each address outside receives the request")
     func table() async throws { try await run("table") }
 
+    @Test("No host inside receives a connection, in any spelling, and each host outside receives the request")
+    func hosts() async throws { try await run("hosts") }
+
     @Test("Names that change between two lookups of a real name server are checked by the address that is used")
     func names() async throws { try await run("names") }
 
@@ -128,6 +131,31 @@ struct DestinationsInNamespace {
         #expect(unreachable.allSatisfy(isGroup))
     }
 
+    @Test func hosts() async throws {
+        _ = try NameServer(port: 53) { _, _ in [] }
+        let server = try AddressServer("::")
+        let service = try service(.publicInternet)
+        func send(_ host: String) async -> Result<String, any Error> {
+            await service.GET("http://\(host):\(server.port)/").string().result
+        }
+        for host in HostTable.inside + HostTable.assigned {
+            let result = await send(host)
+            #expect(
+                result.code == .destinationRefused || result.code == .invalidURL
+                    || result.urlErrorCode == .cannotFindHost, "\(host): \(result)")
+        }
+        #expect(server.addresses.isEmpty)
+        for host in HostTable.outside {
+            let result = await send(host)
+            #expect((try? result.get()) == "ale", "\(host): \(result)")
+        }
+        #expect(server.addresses.count == HostTable.outside.count)
+        for host in HostTable.unsupported {
+            let result = await send(host)
+            #expect(result.code == .invalidURL, "\(host): \(result)")
+        }
+    }
+
     /// The addresses of a name that is inside at some lookups.
     private static let outside = "93.184.215.14"
 
@@ -182,7 +210,7 @@ struct DestinationsInNamespace {
         #expect(
             await outcome { try await session.connect(port: port, host: "rebind.example") }.code == .destinationRefused)
         _ = try await session.connect(port: port, host: "outside.example")
-        #expect(server.addresses.count == 6)
+        await eventually { server.addresses.count == 6 }
         #expect(try await send("unknown.example").urlErrorCode == .cannotFindHost)
     }
 
