@@ -21,8 +21,7 @@ struct Chat {
                             for this run on this machine
           --transport NAME  foundation or curl; defaults to curl where it is available
 
-        The exit status is 0 for success, 1 for a reply that is not complete, and 64
-        for wrong arguments.
+        'brewery --help' lists the exit statuses.
         """
 
     /// One piece of a reply.
@@ -44,7 +43,7 @@ struct Chat {
             case "--server": server = try Options.url(of: argument, from: &rest)
             case "--transport": transport = try Options.transport(of: argument, from: &rest)
             case _ where argument.hasPrefix("-") || question != nil:
-                throw Options.Problem(message: "unknown argument \(Options.quoted(argument))")
+                throw Options.unknown(argument, amongst: ["--server", "--transport", "--help"])
             default: question = argument
             }
         }
@@ -53,7 +52,7 @@ struct Chat {
     /// Prints the reply.
     ///
     /// - Returns: The exit status.
-    func run() async -> Int32 {
+    func run() async -> ExitStatus {
         let own = server == nil ? setUp("the server of the demo", BreweryServer.start) : nil
         defer { own?.stop() }
         let service = WebService(baseURLString: server ?? own?.baseURLString ?? "")
@@ -65,11 +64,11 @@ struct Chat {
                 output(piece: token.token)
             }
             output("")
-            return 0
+            return .success
         } catch {
             if !isEmpty { output("") }
-            complain("brewery: the reply is not complete: \((error as? URLError)?.localizedDescription ?? "\(error)")")
-            return 1
+            complain("the reply is not complete: \(error.localizedDescription)")
+            return (error as? URLError)?.isConnectionFailure == true ? .unavailable : .failure
         }
     }
 }

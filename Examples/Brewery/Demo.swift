@@ -65,14 +65,13 @@ struct Demo {
     ///
     /// They include a token refresh and a retry after a 503.
     private func typed(_ failures: Box<Int>) async throws {
-        output("\nTyped: count all brewers")
+        output("\nTyped: count all brewers", .bold)
         do {
             say(count(try await client.brewers().decode([Brewer].self).map(\.count).value, "brewer"))
 
             output(
                 "\nTyped request: the list, requested twice, sent once"
-                    + (client.webService.storages.isEmpty ? "" : " and stored")
-            )
+                    + (client.webService.storages.isEmpty ? "" : " and stored"), .bold)
             let brewers = client.webService.createProvider(RequestProvider<BrewersRequest>.self)
             let (first, second) = (
                 brewers.perform(duplicates: .join).resume(), brewers.perform(duplicates: .join).resume()
@@ -81,7 +80,7 @@ struct Demo {
             _ = try await second.value
             say(list)
 
-            output("\nCache, then server: the stored list, then the response")
+            output("\nCache, then server: the stored list, then the response", .bold)
             await client.webService.finishStoring()
             for try await brewers in client.webService.perform(BrewersRequest(), fetchPolicy: .cacheThenServer).values {
                 let age = brewers.age?.components.seconds ?? 0
@@ -89,7 +88,7 @@ struct Demo {
                 say("\(count(brewers.value.count, "brewer")), \(source)")
             }
 
-            output("\nPages: the archive, 20 brewers per page")
+            output("\nPages: the archive, 20 brewers per page", .bold)
             var seen = 0
             for try await page in client.archive().pages(prefetch: true) {
                 seen += page.items.count
@@ -99,16 +98,16 @@ struct Demo {
                 )
             }
 
-            output("\nDownload: a poster of one megabyte, cancelled and continued")
+            output("\nDownload: a poster of one megabyte, cancelled and continued", .bold)
             try await download()
 
-            output("\nChat: a reply as server-sent events, token by token")
+            output("\nChat: a reply as server-sent events, token by token", .bold)
             var tokens: [String] = []
             for try await token in client.chat(Chat.question) { tokens.append(token.token) }
             say(tokens.joined())
             say("\(count(tokens.count, "token")), each printed when it arrives by 'brewery chat'")
 
-            output("\nTyped: the specials, with a token refresh and a retry after a 503")
+            output("\nTyped: the specials, with a token refresh and a retry after a 503", .bold)
             let authentication = Authentication(
                 TokenSource({ .bearer("stale") }) { _ in
                     output("    refreshing the token")
@@ -119,9 +118,9 @@ struct Demo {
             say(try await specials.value)
             showTimeline(specials.task.timeline)
         } catch let error as URLError {
-            throw Unreachable(reason: "\(error.localizedDescription) (\(error.code.rawValue))")
+            throw Unreachable(reason: error.localizedDescription)
         } catch {
-            say("failed: \(error)")
+            say("failed: \(error)", .red)
             failures.value += 1
         }
     }
@@ -155,19 +154,20 @@ struct Demo {
     ) async throws {
         let request = task.request
         let url = try request.encodeURL(adding: [:])
-        output("\n\(title)\n  > \(request.method) \(url)")
+        output("\n\(title)", .bold)
+        output("  > \(request.method) \(url)")
         let unreachable = Box<String?>(nil)
         await withCheckedContinuation { continuation in
             let task = task.response { data, response in
                 let status = (response as? HTTPURLResponse)?.statusCode ?? 0
-                output("  < \(status), \(data?.count ?? 0) bytes")
+                output("  < \(status), \(data?.count ?? 0) bytes", status < 400 ? .green : .yellow)
             }
             handlers(task)
                 .updateErrorUI { error in
                     if let error = error as? URLError {
-                        unreachable.value = "\(error.localizedDescription) (\(error.code.rawValue))"
+                        unreachable.value = error.localizedDescription
                     } else {
-                        say("failed\(fails ? " as expected" : ""): \(error)")
+                        say("failed\(fails ? " as expected" : ""): \(error)", fails ? nil : .red)
                         if !fails { failures.value += 1 }
                     }
                 }
@@ -190,8 +190,8 @@ private final class Box<Value> {
     init(_ value: Value) { self.value = value }
 }
 
-private func say(_ text: String) {
-    output("    \(text)")
+private func say(_ text: String, _ style: Terminal.Style? = nil) {
+    output("    \(text)", style)
 }
 
 /// Prints the timeline without its common indentation.

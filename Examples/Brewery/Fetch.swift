@@ -23,8 +23,7 @@ struct Fetch {
           --sha256 HASH     the expected hash, 64 hexadecimal digits
           --transport NAME  foundation or curl; defaults to curl where it is available
 
-        The exit status is 0 for success, 1 for a failed download, 64 for wrong
-        arguments, and 130 after Ctrl-C.
+        'brewery --help' lists the exit statuses.
         """
 
     private var url = ""
@@ -49,7 +48,8 @@ struct Fetch {
             case "--sha256": checksum = .sha256(try Options.value(of: argument, from: &rest))
             case "--transport": transport = try Options.transport(of: argument, from: &rest)
             case _ where argument.hasPrefix("-") || !url.isEmpty:
-                throw Options.Problem(message: "unknown argument \(Options.quoted(argument))")
+                throw Options.unknown(
+                    argument, amongst: ["--to", "--connections", "--sha256", "--transport", "--help"])
             default: url = argument
             }
         }
@@ -59,7 +59,7 @@ struct Fetch {
     /// Runs the download.
     ///
     /// - Returns: The exit status.
-    func run() async -> Int32 {
+    func run() async -> ExitStatus {
         let service = WebService(baseURLString: url)
         service.session = setUp("the transport \(transport)") { try session(transport) }
         service.interceptors = [.retry(maximumAttempts: 5)]
@@ -86,25 +86,21 @@ struct Fetch {
         await shown.value
         interrupt.cancel()
         cancellation.cancel()
+        display.end()
         switch result {
         case .success(let file):
-            display.end()
             let resumed = file.resumedFrom > 0 ? ", continued after \(ProgressDisplay.size(file.resumedFrom))" : ""
             output("\(file.url.lastPathComponent): \(ProgressDisplay.size(file.byteCount))\(resumed)")
-            return 0
+            return .success
         case .failure(let error as URLError) where error.code == .cancelled:
-            display.end()
-            complain("brewery: interrupted; the same command continues the download")
-            return 130
+            complain("interrupted; the same command continues the download")
+            return .interrupted
+        case .failure(let error as URLError):
+            complain("\(error.localizedDescription); the same command continues the download")
+            return error.isConnectionFailure ? .unavailable : .failure
         case .failure(let error):
-            display.end()
-            complain("brewery: the download failed: \(Self.reason(error))")
-            return 1
+            complain(error.localizedDescription)
+            return .failure
         }
-    }
-
-    private static func reason(_ error: any Error) -> String {
-        guard let error = error as? URLError else { return "\(error)" }
-        return "\(error.localizedDescription) (\(error.code.rawValue)); the same command continues the download"
     }
 }

@@ -24,14 +24,13 @@ struct Options {
     /// A Boolean value that indicates whether a web page shows the exchanges.
     var inspects = false
     var servesOnly = false
-    var wantsHelp = false
 
-    static let usage = "usage: brewery [OPTION]...; 'brewery --help' lists the options"
+    static let version = "0.1.0"
 
     /// Printed by `scripts/demo --help` from the source file, without a build.
     static let help = """
         usage: brewery [--server URL | --serve] [--transport foundation|curl]
-                       [--store FOLDER] [--verbose] [--inspect] [--help]
+                       [--store FOLDER] [--verbose] [--inspect]
                brewery fetch URL [OPTION]...
                brewery chat [QUESTION] [OPTION]...
 
@@ -45,23 +44,37 @@ struct Options {
                             (CurlSession)
           --store FOLDER    store the list of brewers there, and show it with its age
                             when the server cannot be reached
-          --verbose         log every request and response, secrets redacted
+          --verbose         log every request and response to standard error, secrets
+                            redacted
           --inspect         show every request and response in a web page, print its
                             URL, and wait at the end until standard input ends
+          --version         print the version
           --help            print this
 
         'brewery fetch' downloads a file, and 'brewery chat' prints a reply while the
         server produces it; see 'brewery fetch --help' and 'brewery chat --help'.
 
-        The exit status is 0 if every step had the expected result, 1 if one had not,
-        64 for wrong arguments, 69 if the server cannot be reached, and 74 if standard
-        output cannot be written.
+        A terminal shows colors, unless the variable NO_COLOR is set. With
+        CLICOLOR_FORCE=1, files have them as well.
+
+        The exit status of all commands:
+          0    success
+          1    a response or a result is not the expected one
+          64   wrong arguments
+          69   the server cannot be reached
+          74   standard output cannot be written
+          130  Ctrl-C
         """
 
     /// An argument that is not accepted.
     struct Problem: Error {
         let message: String
     }
+
+    private static let names = [
+        "fetch", "chat", "--server", "--serve", "--transport", "--store", "--verbose", "--inspect", "--version",
+        "--help",
+    ]
 
     /// Parses the arguments.
     init(_ arguments: [String]) throws(Problem) {
@@ -75,8 +88,7 @@ struct Options {
             case "--verbose": isVerbose = true
             case "--inspect": inspects = true
             case "--serve": servesOnly = true
-            case "--help": wantsHelp = true
-            default: throw Problem(message: "unknown argument \(Self.quoted(argument))")
+            default: throw Self.unknown(argument, amongst: Self.names)
             }
         }
         if servesOnly, server != nil { throw Problem(message: "--serve and --server exclude each other") }
@@ -101,6 +113,28 @@ struct Options {
     static func value(of option: String, from rest: inout ArraySlice<String>) throws(Problem) -> String {
         guard let value = rest.popFirst(), !value.isEmpty else { throw Problem(message: "\(option) needs a value") }
         return value
+    }
+
+    /// Returns the problem of an unknown argument, with the most similar known one.
+    static func unknown(_ argument: String, amongst names: [String]) -> Problem {
+        let word = argument.prefix(40)
+        let nearest = names.map { ($0, distance($0, word)) }.min { $0.1 < $1.1 }
+        let hint = nearest.flatMap { $1 <= 2 ? "; did you mean '\($0)'?" : nil }
+        return Problem(message: "unknown argument \(quoted(argument))\(hint ?? "")")
+    }
+
+    /// Returns the number of characters that have to be inserted, removed or replaced to change one
+    /// word into the other.
+    private static func distance(_ first: some StringProtocol, _ second: some StringProtocol) -> Int {
+        var row = Array(0...second.count)
+        for (i, a) in first.enumerated() {
+            var diagonal = row[0]
+            row[0] = i + 1
+            for (j, b) in second.enumerated() {
+                (diagonal, row[j + 1]) = (row[j + 1], min(row[j + 1] + 1, row[j] + 1, diagonal + (a == b ? 0 : 1)))
+            }
+        }
+        return row[second.count]
     }
 
     /// Returns the string in single quotes on one line, with its control characters escaped.

@@ -20,54 +20,46 @@ func session(_ transport: Options.Transport) throws -> any Session {
         #if WEBSERVICE_CURL
         return try CurlSession()
         #else
-        complain("brewery: CurlSession is not available, because the program was built without libcurl")
-        exit(wrongUsage)
+        complain("CurlSession is not available, because the program was built without libcurl")
+        exit(.usage)
         #endif
     }
 }
 
-/// Exits with the status 69 if a part of the demo cannot be created.
+/// Exits with ``ExitStatus/unavailable`` if a part of the demo cannot be created.
 func setUp<Value>(_ part: String, _ step: () throws -> Value) -> Value {
     do { return try step() } catch {
-        complain("brewery: \(part) cannot be used: \(error)")
-        exit(unavailable)
+        complain("\(part) cannot be used. \(error.localizedDescription)")
+        exit(.unavailable)
     }
+}
+
+/// Exits after a problem with the arguments.
+func reject(_ problem: Options.Problem, _ command: String) -> Never {
+    complain(problem.message)
+    note("'\(command) --help' lists the options.")
+    exit(.usage)
 }
 
 let arguments = Array(CommandLine.arguments.dropFirst())
-if arguments.first == "fetch" {
-    if arguments.contains("--help") {
-        output(Fetch.help)
-        exit(0)
-    }
-    do { exit(await (try Fetch(Array(arguments.dropFirst()))).run()) } catch {
-        complain(
-            "brewery: \(error.message)\nusage: brewery fetch URL [OPTION]...; 'brewery fetch --help' lists the options")
-        exit(wrongUsage)
-    }
+if arguments.contains("--help") || arguments.contains("-h") {
+    output(arguments.first == "fetch" ? Fetch.help : arguments.first == "chat" ? Chat.help : Options.help)
+    exit(.success)
 }
-
-if arguments.first == "chat" {
-    if arguments.contains("--help") {
-        output(Chat.help)
-        exit(0)
-    }
-    do { exit(await (try Chat(Array(arguments.dropFirst()))).run()) } catch {
-        complain("brewery: \(error.message)\nusage: brewery chat [OPTION]...; 'brewery chat --help' lists the options")
-        exit(wrongUsage)
-    }
+if arguments.contains("--version") {
+    output("brewery \(Options.version)")
+    exit(.success)
+}
+switch arguments.first {
+case "fetch":
+    do { exit(await (try Fetch(Array(arguments.dropFirst()))).run()) } catch { reject(error, "brewery fetch") }
+case "chat":
+    do { exit(await (try Chat(Array(arguments.dropFirst()))).run()) } catch { reject(error, "brewery chat") }
+default: break
 }
 
 let options: Options
-do { options = try Options(arguments) } catch {
-    complain("brewery: \(error.message)\n\(Options.usage)")
-    exit(wrongUsage)
-}
-
-if options.wantsHelp {
-    output(Options.help)
-    exit(0)
-}
+do { options = try Options(arguments) } catch { reject(error, "brewery") }
 
 do {
     let server = options.server == nil ? setUp("the server of the demo", BreweryServer.start) : nil
@@ -76,19 +68,19 @@ do {
     if options.servesOnly {
         output(address)
         while readLine() != nil {}
-        exit(0)
+        exit(.success)
     }
 
     let service = WebService(baseURLString: address)
     let log = OpenExchanges()
-    if options.isVerbose { service.observers = [.log(.trace) { output($0.text) }, log] }
+    if options.isVerbose { service.observers = [.log(.trace) { note($0.text) }, log] }
     service.session = setUp("the transport \(options.transport)") { try session(options.transport) }
     service.storages = [
         options.store.map { path in setUp("the store \(path)") { try FileStorage(folder: URL(fileURLWithPath: path)) } }
             ?? MemoryStorage()
     ]
     service.storageErrorObserver = {
-        complain("brewery: the store \(options.store ?? "in memory") failed: \($0.error)")
+        complain("the store \(options.store ?? "in memory") failed: \($0.error)")
     }
     let inspector = options.inspects ? setUp("the inspector") { try Inspector(observing: service) } : nil
     // Not wrapped, so that a terminal recognizes the whole URL.
@@ -102,8 +94,8 @@ do {
         await service.finishStoring()
         await log.finish()
         guard failures == 0 else {
-            complain("brewery: \(count(failures, "exchange")) failed; check that \(address) is a brewery server")
-            exit(1)
+            complain("\(count(failures, "exchange")) failed; check that \(address) is a brewery server")
+            exit(.failure)
         }
         output("\nDone.")
         if inspector != nil {
@@ -111,21 +103,21 @@ do {
             while readLine() != nil {}
         }
     } catch let error as Demo.Unreachable {
-        complain("brewery: the server at \(address) cannot be reached: \(error.reason)")
-        guard let store = options.store else { exit(unavailable) }
+        complain("the server at \(address) cannot be reached: \(error.reason)")
+        guard let store = options.store else { exit(.unavailable) }
         do {
             let stored = try await service.stored(BrewersRequest()).value
             let age = stored.age.map { "stored \($0.components.seconds) s ago" } ?? "of unknown age"
             output("\nOffline. The list of brewers, \(age):")
             for brewer in stored.value { output("    \(brewer)") }
         } catch {
-            complain("brewery: no list of brewers is stored in \(store): \(error)")
-            exit(unavailable)
+            complain("no list of brewers is stored in \(store). \(error.localizedDescription)")
+            exit(.unavailable)
         }
     }
     inspector?.stop()
     server?.stop()
 } catch {
-    complain("brewery: the demo failed: \(error)")
-    exit(unavailable)
+    complain("the demo failed. \(error.localizedDescription)")
+    exit(.unavailable)
 }

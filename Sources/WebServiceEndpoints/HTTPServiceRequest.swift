@@ -54,7 +54,7 @@ extension HTTPServiceRequest {
     public func validate(_ response: Response) throws {
         guard response.isSuccess else {
             throw WebServiceError(
-                .unacceptableStatus, "the status \(response.status) is not acceptable", response: response)
+                .unacceptableStatus, "the server responded with \(response.statusText)", response: response)
         }
     }
 

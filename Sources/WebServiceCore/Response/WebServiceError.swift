@@ -141,15 +141,40 @@ extension WebServiceError: RedactedReflectable, LocalizedError {
         return "\(code): \(message)\(place)".cut(to: Self.maximumLength)
     }
 
-    /// The same as ``description``.
+    /// A sentence for the users of a program, truncated to 1,000 bytes: what is wrong, without the
+    /// code, the request and what a developer has to change. It is also the `localizedDescription`.
+    ///
+    /// If the response contains a problem document (RFC 9457), its title and detail follow:
+    /// `The server responded with 409 Conflict: Out of stock. Two kegs are left.` They are text of
+    /// the server, in which control characters are replaced by spaces, so log the ``description``
+    /// instead.
     public var errorDescription: String? {
-        description
+        let end = message.range(of: "; ")?.lowerBound ?? message.endIndex
+        let problem = problem
+        let texts = [problem?.title, problem?.detail].compactMap { $0?.printable }.filter { !$0.isEmpty }
+        let cause = message[..<end] + (texts.isEmpty ? "" : ": " + texts.joined(separator: ". "))
+        let sentence = cause.prefix(1).uppercased() + cause.dropFirst()
+        return (sentence + (sentence.last?.isPunctuation == true ? "" : ".")).cut(to: Self.maximumLength)
     }
+
     /// The maximum size of a description, in bytes.
     private static let maximumLength = 1_000
 }
 
 extension String {
+    /// The string without white space at its ends and without a period, in which control characters
+    /// and line breaks are spaces.
+    fileprivate var printable: String {
+        let scalars = unicodeScalars.prefix(1_000).map { scalar in
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator: " " as Unicode.Scalar
+            default: scalar
+            }
+        }
+        let text = String(String.UnicodeScalarView(scalars)).trimmingCharacters(in: .whitespaces)
+        return text.hasSuffix(".") ? String(text.dropLast()) : text
+    }
+
     /// Returns the string truncated to the given number of bytes.
     ///
     /// A truncated string ends with `…`, which counts toward that number.

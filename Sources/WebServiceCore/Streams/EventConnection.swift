@@ -22,6 +22,8 @@ struct EventConnection: ElementReader {
     private var start: UInt64?
     /// The last reconnection time that the stream set; `nil` if it has not set one.
     private var reconnectionTime: Duration?
+    /// A Boolean value that indicates whether a response was received.
+    private var wasOpen = false
     private var isOver = false
     private let reconnections: Reconnections
     private let status: EventStreamStatus
@@ -72,7 +74,7 @@ struct EventConnection: ElementReader {
                 parser = parser.continued()
                 guard let delay = reconnections.delay(after: error, isTransient: isTransient, reconnectionTime) else {
                     end()
-                    if terminator != nil, isTransient { throw Self.endedEarly(error, request) }
+                    if terminator != nil, isTransient, wasOpen { throw Self.endedEarly(error, request) }
                     if let error { throw error }
                     return nil
                 }
@@ -148,6 +150,7 @@ struct EventConnection: ElementReader {
         }
         parser.onComment = status.onComment
         status.set(.open(response.response))
+        wasOpen = true
         return response.body
     }
 

@@ -21,8 +21,9 @@ extension SessionTask {
     ///   - terminator: A closure that returns whether an event is the last one. The sequence ends
     ///     after that event, and the connection is closed. If the stream ends before that event and
     ///     is not reconnected, the sequence throws ``WebServiceError/Code/streamEndedEarly``, so
-    ///     that a truncated response is not mistaken for a complete one. Defaults to `nil`: the end
-    ///     of the connection ends the sequence.
+    ///     that a truncated response is not mistaken for a complete one. If no stream was opened,
+    ///     it throws the error of the connection. Defaults to `nil`: the end of the connection ends
+    ///     the sequence.
     public func events(
         _ reconnection: ServerSentEvent.Reconnection = .never, lastEventID: String = "", maximumSize: Int = 16 << 20,
         until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil

@@ -180,7 +180,7 @@ package struct ResponseRules: ~Copyable, Sendable {
             throw input.mappedError(for: response)
                 ?? input.error(
                     .unacceptableStatus,
-                    "the status \(response.status) is not acceptable"
+                    "the server responded with \(response.statusText)"
                         + (response.status == 407 ? "; set the user and the password that the proxy requires" : ""),
                     underlying: response.bodyFailure)
         }

@@ -144,7 +144,7 @@ extension MockResponse {
         guard ASCII.isVisible(version.utf8), !version.isEmpty else {
             throw unwritable("the HTTP version is empty or contains a space or a control character; pass HTTP/1.1")
         }
-        let reason = Self.reasons[statusCode] ?? "Status \(statusCode)"
+        let reason = Response.reasonPhrases[statusCode] ?? "Status \(statusCode)"
         return Data("\(version) \(statusCode) \(reason)\r\n\(try lines(fields))\r\n".utf8)
     }
 
@@ -166,18 +166,6 @@ extension MockResponse {
     private func unwritable(_ message: String) -> WebServiceError {
         WebServiceError(.mockServer, message)
     }
-
-    private static let reasons = [
-        100: "Continue", 101: "Switching Protocols", 103: "Early Hints", 200: "OK", 201: "Created", 202: "Accepted",
-        204: "No Content", 205: "Reset Content", 206: "Partial Content", 301: "Moved Permanently",
-        302: "Found", 303: "See Other", 304: "Not Modified", 307: "Temporary Redirect",
-        308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
-        404: "Not Found", 405: "Method Not Allowed", 409: "Conflict", 412: "Precondition Failed",
-        413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable", 429: "Too Many Requests",
-        431: "Request Header Fields Too Large", 500: "Internal Server Error", 501: "Not Implemented",
-        502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
-        505: "HTTP Version Not Supported",
-    ]
 }
 
 extension Data {

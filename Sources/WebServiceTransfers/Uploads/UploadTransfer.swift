@@ -390,7 +390,7 @@ extension WebServiceError {
     /// Returns the error for a status that is not acceptable.
     static func unacceptable(_ response: Response, _ request: Request) -> WebServiceError {
         WebServiceError(
-            .unacceptableStatus, "the status \(response.status) is not acceptable", request: request, response: response
-        )
+            .unacceptableStatus, "the server responded with \(response.statusText)", request: request,
+            response: response)
     }
 }

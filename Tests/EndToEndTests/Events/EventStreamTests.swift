@@ -214,6 +214,25 @@ struct EventStreamTests {
         await eventually("the server sees the end of all connections") { closed.value == 4 }
     }
 
+    @Test("A stream with a terminating event that was never opened has the error of the connection")
+    func neverOpened() async throws {
+        for session in RealSession.streaming {
+            let server = try MockServer()
+            let service = try session.service(server)
+            server.stop()
+            let error = await #expect(throws: URLError.self) {
+                for try await _ in service.POST("/chat").events(until: "[DONE]") {}
+            }
+            #expect(error?.isConnectionFailure == true)
+            let later = await #expect(throws: URLError.self) {
+                let reconnection = ServerSentEvent.Reconnection.reconnecting(
+                    baseDelay: .milliseconds(1), maximumAttempts: 2)
+                for try await _ in service.GET("/chat").events(reconnection, until: "[DONE]") {}
+            }
+            #expect(later?.isConnectionFailure == true)
+        }
+    }
+
     @Test(
         "A stream that ends before its terminating event is an error",
         arguments: [true, false])

@@ -46,7 +46,7 @@ struct UnneededResponseTests {
         let task = WebService.make(session(404)).GET("/x").data()
         let error = await #expect(throws: WebServiceError.self) { try await task.value }
         #expect(error?.code == .unacceptableStatus)
-        #expect(error?.message == "the status is 404, and the body is incomplete: URLError -1005")
+        #expect(error?.message == "the server responded with 404 Not Found, and the body is incomplete: URLError -1005")
         #expect(error?.body == Data("part".utf8))
         #expect((error?.underlying as? URLError)?.code == .networkConnectionLost)
         #expect(error?.request?.method == .GET)
