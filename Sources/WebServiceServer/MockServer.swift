@@ -13,11 +13,11 @@ public import WebServiceMocking
 ///
 /// The server listens on a port that the system selects, from its creation until ``stop()`` or its
 /// deallocation. Each connection has its own thread, so a handler may block. The requests of one
-/// connection are handled sequentially. A malformed request receives the status 400, 413, 414, 431,
+/// connection are handled sequentially. A malformed request receives status 400, 413, 414, 431,
 /// 501 or 505, ends the connection and is not recorded. All members may be called from any thread.
 ///
 /// Handlers are called on the thread of the connection. If a handler throws, the server responds
-/// with the status 500 and a description of the error. `StubResponder.receivedRequests` contains
+/// with status 500 and a description of the error. `StubResponder.receivedRequests` contains
 /// the complete requests, and remains available after ``stop()``.
 public final class MockServer: StubResponder {
     /// A closure that returns the response to a request.
@@ -155,7 +155,7 @@ public final class MockServer: StubResponder {
     /// The response is sent when the header is complete, without a preceding `100 Continue`. The
     /// server then closes the connection without reading further requests. The request is not
     /// recorded. A request without a body is handled as usual, as is one without
-    /// `Expect: 100-continue` if the response has the status 417.
+    /// `Expect: 100-continue` if the response has status 417.
     ///
     /// - Parameters:
     ///   - method: The method.

@@ -64,7 +64,7 @@ public final class Authentication: Interceptor {
     ///   - refreshWindow: The duration over which `maximumRefreshes` is counted. Defaults to 30
     ///     seconds.
     ///   - isUnauthorized: Returns whether a response to a request with the credential means that
-    ///     the server rejected it. Called in the background. Defaults to the status 401.
+    ///     the server rejected it. Called in the background. Defaults to status 401.
     public convenience init(
         _ provider: any TokenProvider,
         origins: Set<Origin> = [],

@@ -7,7 +7,7 @@ import FoundationNetworking
 extension Interceptor where Self == DigestAuthentication {
     /// Returns an interceptor that adds Digest credentials (RFC 7616), over every session.
     ///
-    /// The first request is sent without credentials. After a response with the status 401 and a
+    /// The first request is sent without credentials. After a response with status 401 and a
     /// challenge, the request is sent again with credentials. Later requests are sent with
     /// credentials immediately, with the same nonce and a counter. If the server rejects a nonce of
     /// an earlier exchange with another one, or reports a nonce as stale, the request is sent once

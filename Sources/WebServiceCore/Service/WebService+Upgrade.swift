@@ -4,7 +4,7 @@ extension WebService {
     /// The clock of the service.
     package var taskClock: TaskClock { core.clock }
 
-    /// Returns a task for a request whose response has the status 101, after which its connection
+    /// Returns a task for a request whose response has status 101, after which its connection
     /// uses another protocol (RFC 9110, section 7.8).
     ///
     /// The value is a streamed response without bytes. The session ends the response together with

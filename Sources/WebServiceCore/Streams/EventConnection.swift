@@ -120,7 +120,7 @@ struct EventConnection: ElementReader {
 
     /// Opens a connection.
     ///
-    /// - Returns: The body; `nil` if the server ends the stream with the status 204.
+    /// - Returns: The body; `nil` if the server ends the stream with status 204.
     private mutating func open() async throws -> ResponseBody? {
         if reconnects, !request.content.isReplayable {
             throw WebServiceError.bodyNotReplayable(request)

@@ -44,7 +44,7 @@ extension ServerSentEvent {
         /// the connection.
         ///
         /// The next request contains the ID of the last event as `Last-Event-ID`, and its
-        /// credentials are obtained again. The status 204 ends the sequence. After the statuses
+        /// credentials are obtained again. Status 204 ends the sequence. After the statuses
         /// 408, 425, 429, 500, 502, 503 and 504, the sequence reconnects, but not before the time
         /// specified by `Retry-After`. Any other status outside 200 to 299, and any media type
         /// other than `text/event-stream`, is an error.

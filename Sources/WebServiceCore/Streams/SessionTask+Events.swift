@@ -9,7 +9,7 @@ extension SessionTask {
     /// Reading the first element sends the request, with `Accept: text/event-stream` unless its
     /// `Accept` field contains this media type, and with `Cache-Control: no-store` unless it has a
     /// `Cache-Control` field. For a media type other than `text/event-stream`, the sequence throws
-    /// ``WebServiceError/Code/unexpectedContentType``. The status 204 ends the sequence.
+    /// ``WebServiceError/Code/unexpectedContentType``. Status 204 ends the sequence.
     ///
     /// - Parameters:
     ///   - reconnection: The policy for reconnecting. Defaults to

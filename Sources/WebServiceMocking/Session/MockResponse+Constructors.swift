@@ -12,7 +12,7 @@ extension MockResponse {
     /// - Parameters:
     ///   - value: The value, which is encoded immediately. If the encoding fails, requests over a
     ///     ``MockSession`` fail with `WebServiceError.Code.encoding`, and a `MockServer` responds
-    ///     with the status 500.
+    ///     with status 500.
     ///   - status: The status code. Defaults to 200.
     ///   - encoder: The encoder. Defaults to `nil`: a `JSONEncoder` that sorts names.
     public static func json(
@@ -76,7 +76,7 @@ extension MockResponse {
     /// - Parameters:
     ///   - url: The URL of the file, which is read immediately. If the file cannot be read,
     ///     requests over a ``MockSession`` fail with the error, and a `MockServer` responds with
-    ///     the status 500.
+    ///     status 500.
     ///   - contentType: The media type. Defaults to `nil`: the type of a well-known file name
     ///     extension, or else `application/octet-stream`.
     ///   - status: The status code. Defaults to 200.

@@ -87,7 +87,7 @@ public struct MockResponse: Sendable {
 
     /// The error of a body that could not be encoded, or of ``error(_:)``.
     ///
-    /// A `MockServer` responds with the status 500 and the error, or closes the connection for
+    /// A `MockServer` responds with status 500 and the error, or closes the connection for
     /// ``Wire/disconnect``.
     var failure: (any Error)?
 
@@ -143,7 +143,7 @@ public struct MockResponse: Sendable {
     ///   - statusCode: The status code.
     ///   - json: An object that `JSONSerialization` accepts, or a single value. Keys are sorted. If
     ///     the encoding fails, requests over a ``MockSession`` fail with
-    ///     `WebServiceError.Code.encoding`, and a `MockServer` responds with the status 500.
+    ///     `WebServiceError.Code.encoding`, and a `MockServer` responds with status 500.
     public init(statusCode: Int, json: Any) {
         self.init(statusCode: statusCode)
         headers[.contentType] = ContentType.json

@@ -79,7 +79,7 @@ extension StubResponder {
     /// ```swift
     /// session.on(.GET, "/user", [503, 503, .json(user)])
     /// ```
-    /// If `responses` is empty, the stub responds with the status 500.
+    /// If `responses` is empty, the stub responds with status 500.
     ///
     /// - Parameters:
     ///   - matcher: The requests to which the stub responds.
@@ -105,7 +105,7 @@ extension StubResponder {
     ///   - line: The line in that file.
     ///   - column: The column in that line.
     ///   - handler: Returns the response. If it throws an error, a request over a ``MockSession``
-    ///     fails with that error, and a `MockServer` responds with the status 500. A server
+    ///     fails with that error, and a `MockServer` responds with status 500. A server
     ///     retains the handler until `MockServer.stop()`, so a handler that retains the server
     ///     prevents the deallocation of both until then.
     @discardableResult

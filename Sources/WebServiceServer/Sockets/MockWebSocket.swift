@@ -97,7 +97,7 @@ extension MockResponse {
     /// on the connection.
     ///
     /// After the script, the connection is closed with the code 1000, or with 1011 if the script
-    /// throws an error. A request that is not a valid handshake receives the status 400, 405 or
+    /// throws an error. A request that is not a valid handshake receives status 400, 405 or
     /// 426. `headers` are added to the response; `wire` and the body have no effect.
     ///
     /// - Parameters:

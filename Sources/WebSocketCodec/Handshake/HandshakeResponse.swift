@@ -50,7 +50,7 @@ package struct HandshakeResponse {
         bytes.append(contentsOf: data)
     }
 
-    /// The bytes that follow the head of a response with the status 101.
+    /// The bytes that follow the head of a response with status 101.
     package var rest: Data { Data(bytes[position...]) }
 
     /// Returns the next event; `nil` if more bytes are needed.

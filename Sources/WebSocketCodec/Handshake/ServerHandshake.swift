@@ -42,7 +42,7 @@ package struct ServerHandshake: Sendable, Hashable {
             deflate: zlib == nil ? nil : offer.flatMap { deflate?.accepting($0) })
     }
 
-    /// Returns the header fields of the response with the status 101.
+    /// Returns the header fields of the response with status 101.
     package func fields(for agreement: WebSocketAgreement) -> Headers {
         var fields = Headers([
             ("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", key.accept),

@@ -11,6 +11,7 @@ struct BreweryCLI: AsyncParsableCommand {
             arguments, 69 if the server cannot be reached, 77 if the token is missing or rejected, \
             and 130 after Ctrl-C.
             """,
+        version: "0.1.0",
         subcommands: [List.self, Show.self, PlaceOrder.self, Download.self, Watch.self])
 }
 

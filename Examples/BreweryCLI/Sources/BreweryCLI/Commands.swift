@@ -70,10 +70,10 @@ struct Download: BreweryCommand {
 
     func run(_ client: BreweryClient, _ console: Console) async throws {
         let task = client.poster(to: URL(fileURLWithPath: to)).resume()
-        defer { console.status(nil) }
         for await progress in task.progress {
             console.status("\(Int((progress.fractionReceived ?? 0) * 100)) %")
         }
+        console.status(nil)
         let file = try await task.value
         console.print("\(file.url.lastPathComponent): \(file.byteCount) bytes")
     }

@@ -6,7 +6,7 @@ struct Console: Sendable {
     var print: @Sendable (_ line: String) -> Void
     /// Prints a line on standard error.
     var complain: @Sendable (_ line: String) -> Void
-    /// Shows the state of work in progress on a terminal; `nil` ends its line.
+    /// Shows the state of work in progress on a terminal; `nil` removes it.
     var status: @Sendable (_ text: String?) -> Void
     var environment: [String: String]
 
@@ -19,7 +19,7 @@ struct Console: Sendable {
             print: { write("\($0)\n", .standardOutput) },
             complain: { write("\($0)\n", .standardError) },
             status: { text in
-                if isTerminal { write(text.map { "\r\($0)\u{1B}[K" } ?? "\n", .standardError) }
+                if isTerminal { write("\r\(text ?? "")\u{1B}[K", .standardError) }
             },
             environment: ProcessInfo.processInfo.environment)
     }()

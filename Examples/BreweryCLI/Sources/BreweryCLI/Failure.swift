@@ -36,12 +36,9 @@ struct Failure: Error {
                 exitCode: .unavailable, reason: "the server cannot be reached: \(error.localizedDescription)")
         case let error as WebServiceError where [401, 403].contains(error.status):
             self.init(exitCode: .noPermission, reason: "the token was rejected")
-        case let error as WebServiceError:
-            // The problem details (RFC 9457) of the response, if it has any.
-            let reason = [error.problem?.title, error.problem?.detail].compactMap { $0 }.joined(separator: ": ")
-            self.init(exitCode: .failure, reason: reason.isEmpty ? "\(error)" : reason)
         default:
-            self.init(exitCode: .failure, reason: "\(error)")
+            // The text of a response's error contains its status and its problem details (RFC 9457).
+            self.init(exitCode: .failure, reason: error.localizedDescription)
         }
     }
 }

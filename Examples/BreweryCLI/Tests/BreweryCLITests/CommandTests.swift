@@ -70,7 +70,7 @@ struct CommandTests {
         arguments: [
             (
                 MockResponse.problem(404, title: "Unknown", detail: "no brewer 9"), ExitCode.failure,
-                "Unknown: no brewer 9"
+                "The server responded with 404 Not Found: Unknown. no brewer 9."
             ),
             (.status(401), .noPermission, "the token was rejected"),
         ])

@@ -72,7 +72,7 @@ struct ProgramTests {
     func errors() async throws {
         let unknown = try await run(["show", "99", "--demo"])
         #expect(unknown.status == 1)
-        #expect(unknown.errors == "brewery-cli: There is no such brewer\n")
+        #expect(unknown.errors == "brewery-cli: The server responded with 404 Not Found: There is no such brewer.\n")
         #expect(unknown.output == "")
         #expect(try await run(["order", "3", "--demo"], token: "wrong").status == 77)
         #expect(try await run(["order", "3", "--demo", "--kegs", "50"], token: "demo").status == 1)

@@ -10,8 +10,10 @@ import WebServiceCurl
 struct LiveScores {
     static func main() async {
         let arguments = Array(CommandLine.arguments.dropFirst())
+        let help = "usage: live-scores (--demo | URL) MATCH ..."
+        guard !arguments.contains("--help") else { return print(help) }
         guard let address = arguments.first, arguments.count > 1 else {
-            print("usage: live-scores (--demo | URL) MATCH ...")
+            FileHandle.standardError.write(Data("\(help)\n".utf8))
             exit(64)
         }
         do {
@@ -25,7 +27,7 @@ struct LiveScores {
                 print("\(score.match) \(score.home):\(score.away)\(score.isFinal ? " (final)" : "")")
             }
         } catch {
-            FileHandle.standardError.write(Data("live-scores: \(error)\n".utf8))
+            FileHandle.standardError.write(Data("live-scores: \(error.localizedDescription)\n".utf8))
             exit(1)
         }
     }

@@ -22,6 +22,9 @@ struct Failure: Error {
         (self.status, self.reason) = (status, reason)
     }
 
+    /// Returns a failure for wrong arguments.
+    static func usage(_ reason: String) -> Failure { Failure(.usage, "\(reason); 'todo --help' lists the commands") }
+
     init(_ error: any Error) {
         switch error {
         case let failure as Failure: self = failure
@@ -33,7 +36,7 @@ struct Failure: Error {
             self =
                 (error.underlying as? URLError).map(Failure.init)
                 ?? Failure(.noPermission, "the log-in is no longer valid; log in again")
-        default: self.init(.failure, "\(error)")
+        default: self.init(.failure, error.localizedDescription)
         }
     }
 }

@@ -6,6 +6,9 @@ struct TodoProgram {
     static func main() async {
         do {
             let environment = ProcessInfo.processInfo.environment
+            let words = Set(CommandLine.arguments.dropFirst())
+            guard words.isDisjoint(with: ["--help", "-h"]) else { return print(help) }
+            guard !words.contains("--version") else { return print("todo \(version)") }
             try await TodoProgram(arguments: CommandLine.arguments.dropFirst(), environment: environment).run()
         } catch {
             let failure = Failure(error)
@@ -14,11 +17,19 @@ struct TodoProgram {
         }
     }
 
-    private static let usage = """
+    static let help = """
         usage: todo login NAME --server URL   (the password is read from TODO_PASSWORD)
                todo add TEXT | done ID | remove ID | list | sync [--user NAME]
                todo logout [--discard] [--user NAME]
+
+        Changes are stored on this machine and sent by 'todo sync', also after an
+        interruption of any kind.
+
+        The exit status is 0 for success, 1 for a failure, 64 for wrong arguments, 69
+        if the server cannot be reached, and 77 if the log-in is missing or rejected.
         """
+    private static let version = "0.1.0"
+    private static let commands = ["login", "add", "done", "remove", "list", "sync", "logout"]
 
     private var words: [String] = []
     private var options: [String: String] = [:]
@@ -32,7 +43,7 @@ struct TodoProgram {
         while let argument = iterator.next() {
             switch argument {
             case "--server", "--user":
-                guard let value = iterator.next() else { throw Failure(.usage, Self.usage) }
+                guard let value = iterator.next() else { throw Failure.usage("\(argument) needs a value") }
                 options[argument] = value
             case "--discard": options[argument] = ""
             default: words.append(argument)
@@ -50,18 +61,28 @@ struct TodoProgram {
     private func run() async throws {
         defer { withExtendedLifetime(lock) {} }
         try Account.finishLogOuts(in: accounts)  // of a process that was killed
-        guard let command = words.first else { throw Failure(.usage, Self.usage) }
+        guard let command = words.first else { throw Failure.usage("a command is missing") }
         let value = words.dropFirst().joined(separator: " ")
         switch (command, value.isEmpty) {
         case ("login", false): try await logIn(value)
         case ("add", false), ("done", false), ("remove", false), ("list", true), ("sync", true), ("logout", true):
             let todos = try TodoAccount(in: accounts.appendingPathComponent(user)) { status in
-                Self.print("The server has rejected a change with the status \(status).")
+                Self.print("The server has rejected a change with status \(status).")
             }
             try await run(command, value, todos)
             await todos.outbox.close()
-        default: throw Failure(.usage, Self.usage)
+        case _ where Self.commands.contains(command):
+            throw Failure.usage(
+                value.isEmpty ? "\(command) needs an argument" : "\(command) has no argument '\(value)'")
+        default: throw Failure.usage("unknown command '\(command)'\(Self.hint(for: command))")
         }
+    }
+
+    /// Returns the command that begins with the same letters as an unknown one.
+    private static func hint(for command: String) -> String {
+        let similar = commands.max { $0.commonPrefix(with: command).count < $1.commonPrefix(with: command).count }
+        guard let similar, similar.commonPrefix(with: command).count >= 2 else { return "" }
+        return "; did you mean '\(similar)'?"
     }
 
     private func run(_ command: String, _ value: String, _ todos: TodoAccount) async throws {
@@ -85,12 +106,16 @@ struct TodoProgram {
         case "logout":
             let count = await todos.outbox.entries.count
             guard count == 0 || options["--discard"] != nil else {
-                throw Failure(.failure, "\(count) changes are not sent; run 'todo sync', or 'todo logout --discard'")
+                throw Failure(
+                    .failure,
+                    "\(count == 1 ? "1 change is" : "\(count) changes are") not sent; "
+                        + "run 'todo sync', or 'todo logout --discard'")
             }
             try await todos.logOut()
             Self.print("logged out")
         default:
             let (all, pending) = try await todos.todos
+            if all.isEmpty { FileHandle.standardError.write(Data("todo: there are no to-dos\n".utf8)) }
             for todo in all {
                 let mark = pending.contains(todo.id) ? "  (not sent)" : ""
                 Self.print("\(todo.id)  [\(todo.isDone ? "x" : " ")] \(todo.text)\(mark)")
@@ -103,7 +128,7 @@ struct TodoProgram {
         guard name.utf8.count <= 64, name.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) }) else {
             throw Failure(.usage, "a user name consists of at most 64 letters and digits")
         }
-        guard let server = options["--server"] else { throw Failure(.usage, Self.usage) }
+        guard let server = options["--server"] else { throw Failure.usage("login needs --server URL") }
         // The arguments of a process are visible to others, so the password is not one of them.
         guard let password else { throw Failure(.usage, "set the variable TODO_PASSWORD to your password") }
         try await TodoAccount.logIn(

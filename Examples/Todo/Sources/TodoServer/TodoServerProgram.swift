@@ -5,6 +5,7 @@ import Foundation
 struct TodoServerProgram {
     static func main() {
         var arguments = Array(CommandLine.arguments.dropFirst())
+        guard !arguments.contains("--help") else { return print(help) }
         guard arguments.count >= 2, let port = Int(arguments.removeFirst()) else { usage() }
         var file: URL?
         if arguments.first == "--file", arguments.count >= 3 {
@@ -28,8 +29,10 @@ struct TodoServerProgram {
         }
     }
 
+    private static let help = "usage: todo-server PORT [--file FILE] NAME:PASSWORD ..."
+
     private static func usage() -> Never {
-        print("usage: todo-server PORT [--file FILE] NAME:PASSWORD ...")
+        FileHandle.standardError.write(Data("\(help)\n".utf8))
         exit(64)
     }
 }

@@ -53,7 +53,7 @@ struct LogOutTests {
         try await todo.run("add", "Brew")
         let refused = try await todo.run("logout")
         #expect(refused.status == 1)
-        #expect(refused.errors.contains("1 changes are not sent"))
+        #expect(refused.errors.contains("1 change is not sent"))
         #expect(try await todo.run("list").todos.count == 1)
         #expect(try await todo.run("logout", "--discard").status == 0)
     }

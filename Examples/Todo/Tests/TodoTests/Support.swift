@@ -26,6 +26,14 @@ struct TodoProcess {
         _ arguments: String..., password: String? = nil, killedAfter delay: Duration? = nil,
         started: @escaping @Sendable (_ process: pid_t) -> Void = { _ in }
     ) async throws -> Run {
+        try await run(arguments, password: password, killedAfter: delay, started: started)
+    }
+
+    @discardableResult
+    func run(
+        _ arguments: [String], password: String? = nil, killedAfter delay: Duration? = nil,
+        started: @escaping @Sendable (_ process: pid_t) -> Void = { _ in }
+    ) async throws -> Run {
         let folder = folder
         return try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {

@@ -10,6 +10,46 @@ import WebServiceCore
 struct TodoTests {
     private let passwords = ["ann": "secret-a", "bob": "secret-b"]
 
+    @Test(
+        "Wrong arguments are named, with exit status 64",
+        arguments: [
+            ([], "a command is missing"), (["lst"], "unknown command 'lst'"),
+            (["logn", "ann"], "unknown command 'logn'; did you mean 'login'?"), (["add"], "add needs an argument"),
+            (["sync", "now"], "sync has no argument 'now'"), (["login", "ann"], "login needs --server URL"),
+            (["list", "--user"], "--user needs a value"),
+        ])
+    func usage(arguments: [String], reason: String) async throws {
+        let todo = TodoProcess()
+        defer { todo.remove() }
+        let run = try await todo.run(arguments)
+        #expect(run.status == 64)
+        #expect(run.errors == "todo: \(reason); 'todo --help' lists the commands\n")
+        #expect(run.output == "")
+    }
+
+    @Test("The help and the version are printed on standard output")
+    func help() async throws {
+        let todo = TodoProcess()
+        defer { todo.remove() }
+        let help = try await todo.run("--help")
+        #expect(help.status == 0)
+        #expect(help.output.hasPrefix("usage: todo login"))
+        #expect(try await todo.run("--version").output == "todo 0.1.0\n")
+    }
+
+    @Test("An empty list is said to be empty on standard error")
+    func emptyList() async throws {
+        let todo = TodoProcess()
+        defer { todo.remove() }
+        let server = try TodoServer(passwords: passwords)
+        defer { server.stop() }
+        try await todo.run("login", "ann", "--server", server.address, password: "secret-a")
+        let list = try await todo.run("list")
+        #expect(list.status == 0)
+        #expect(list.output == "")
+        #expect(list.errors == "todo: there are no to-dos\n")
+    }
+
     @Test("Commands work without a connection, and their changes are sent later")
     func offline() async throws {
         let todo = TodoProcess()
@@ -75,7 +115,7 @@ struct TodoTests {
         defer { again.stop() }
         try await todo.run("login", "ann", "--server", again.address, password: "secret-a")
         let sync = try await todo.run("sync")
-        #expect(sync.output.contains("rejected a change with the status 422"))
+        #expect(sync.output.contains("rejected a change with status 422"))
         #expect(try await todo.run("list").lines == [])
     }
 
