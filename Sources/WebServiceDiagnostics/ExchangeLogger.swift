@@ -16,8 +16,9 @@ import FoundationNetworking
 /// ```
 /// The number is the identifier of the exchange (`ObservedExchange.id`). If a request belongs to a
 /// typed request or a download, its number follows that of its parent: `#9/#10`. With the level
-/// ``LogEntry/Level/debug``, every event is logged in one line, and with ``LogEntry/Level/trace``
-/// also the header fields, the bodies and the messages of a WebSocket.
+/// ``LogEntry/Level/debug``, every event is logged in one line, with the time since the start of the
+/// exchange, and with ``LogEntry/Level/trace`` also the header fields, the bodies and the messages of
+/// a WebSocket.
 ///
 /// The output is called once for each entry, on any thread. Secrets are redacted. Control
 /// characters are escaped, so that no request or response can forge a log line or send control
@@ -78,18 +79,18 @@ public struct ExchangeLogger: Observer {
             }
         case .attemptEnded(_, .success(let response), _):
             write(event, .debug) {
-                var lines = ["<-- \(response.status)\(address(response.url)), \(time(event))"]
+                var lines = ["<-- \(response.status)\(address(response.url)), at \(time(event))"]
                 if level == .trace { lines += block(response.headers, response.data, count: response.data.count) }
                 return lines
             }
         case .attemptEnded(_, .failure(let error), _):
             write(event, isCancellation(error) ? .debug : .warning) {
-                ["<-- failed, \(time(event)): \(describe(error))"]
+                ["<-- failed, at \(time(event)): \(describe(error))"]
             }
         case .recorded(let entry):
             write(event, entry.kind == .failure ? .error : .debug) {
                 let detail = entry.detail.isEmpty ? "" : ": \(redaction.text(entry.detail))"
-                return ["\(entry.kind)\(entry.related.map { " #\($0)" } ?? "")\(detail), \(time(event))"]
+                return ["\(entry.kind)\(entry.related.map { " #\($0)" } ?? "")\(detail), at \(time(event))"]
             }
         case .ended(let summary):
             end(event, summary)

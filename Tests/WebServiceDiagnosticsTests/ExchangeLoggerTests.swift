@@ -50,7 +50,7 @@ struct ExchangeLoggerTests {
         #expect(
             await log(.debug, status: 201, answer: "abc") == [
                 "#N --> POST https://h/v1/login?page=2&access_token=[redacted]",
-                "#N <-- 201 https://h/v1/login?page=2&access_token=[redacted], 0.0 ms",
+                "#N <-- 201 https://h/v1/login?page=2&access_token=[redacted], at 0.0 ms",
                 "#N POST https://h/v1/login: 201 in 0.0 ms, 3 bytes",
             ])
     }
@@ -107,7 +107,7 @@ struct ExchangeLoggerTests {
                 """,
                 "#N <-- head 201",
                 """
-                #N <-- 201 https://h/v1/login?page=2&access_token=[redacted], 0.0 ms
+                #N <-- 201 https://h/v1/login?page=2&access_token=[redacted], at 0.0 ms
                     Content-Type: application/json
                     {"id":7}
                 """,
@@ -123,9 +123,9 @@ struct ExchangeLoggerTests {
         _ = try await service.GET("/x").data().value
         #expect(
             entries.values.map { "\($0.level) \(Self.withoutID($0))" } == [
-                "debug #N --> GET https://h/v1/x", "warning #N <-- failed, 0.0 ms: URLError -1005",
-                "debug #N retry: URLError -1005, pause of 0.5 seconds, 0.0 ms", "debug #N wait, 0.0 ms",
-                "debug #N --> GET https://h/v1/x", "debug #N <-- 200 https://h/v1/x, 0.0 ms",
+                "debug #N --> GET https://h/v1/x", "warning #N <-- failed, at 0.0 ms: URLError -1005",
+                "debug #N retry: URLError -1005, pause of 0.5 seconds, at 0.0 ms", "debug #N wait, at 0.0 ms",
+                "debug #N --> GET https://h/v1/x", "debug #N <-- 200 https://h/v1/x, at 0.0 ms",
                 "info #N GET https://h/v1/x: 200 in 0.0 ms, 0 bytes, 2 attempts",
             ])
         #expect(LogEntry.Level.allCases.sorted() == [.trace, .debug, .info, .warning, .error])
@@ -246,11 +246,11 @@ struct ExchangeLoggerTests {
         let service = WebService.make(HandSession(text: "{"))
         service.observers = failing.observers
         service.GET("/y").response { _, _ in throw Plain.nope }.resume()
-        #expect(await entries.wait(for: 2).last.map(Self.withoutID) == "#N failure: Plain, 0.0 ms")
+        #expect(await entries.wait(for: 2).last.map(Self.withoutID) == "#N failure: Plain, at 0.0 ms")
         service.GET("/y").response { _, _ in throw Loaded(secret: "canary") }.resume()
-        #expect(await entries.wait(for: 3).last.map(Self.withoutID) == "#N failure: Loaded, 0.0 ms")
+        #expect(await entries.wait(for: 3).last.map(Self.withoutID) == "#N failure: Loaded, at 0.0 ms")
         service.GET("/y").responseJSON { _, _ in }.resume()
-        #expect(await entries.wait(for: 4).last.map(Self.withoutID) == "#N failure: decoding, 0.0 ms")
+        #expect(await entries.wait(for: 4).last.map(Self.withoutID) == "#N failure: decoding, at 0.0 ms")
         _ = await service.GET("/{id}").data().result
         try #require(entries.values.count == 5)
         #expect(entries.values[4].text.contains("failed in 0.0 ms, invalidURL: "))
@@ -272,7 +272,7 @@ struct ExchangeLoggerTests {
         _ = await task.data().result
         #expect(
             lines.values == [
-                "#N cache: instead of https://h/?u=%2Fa%3Ftoken%3D%5Bredacted%5D, 0.0 ms",
+                "#N cache: instead of https://h/?u=%2Fa%3Ftoken%3D%5Bredacted%5D, at 0.0 ms",
                 "#N GET https://h/v1/to/https%3A%2F%2Fg%3Ftoken%3D%5Bredacted%5D: failed in 0.0 ms, "
                     + "decoding: https://h/?u=%2Fa%3Ftoken%3D%5Bredacted%5D is damaged",
             ])
