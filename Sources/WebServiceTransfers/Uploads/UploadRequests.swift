@@ -36,7 +36,10 @@ struct UploadRequests: Sendable {
             throw WebServiceError(.upload, "the body has a URL that is not a file URL; use URL(fileURLWithPath:)")
         }
         (self.work, self.protocol, self.file, self.contentType) = (work, `protocol`, file, contentType)
-        url = try work.url()
+        // The file may no longer exist.
+        var bodyless = request
+        bodyless.content = .data(Data())
+        url = try bodyless.encode().url
     }
 
     /// The request and the file, for the state.

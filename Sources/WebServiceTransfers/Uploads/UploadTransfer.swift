@@ -29,6 +29,8 @@ struct UploadTransfer {
     /// A Boolean value that indicates whether the caller has passed the URL of the upload, so that
     /// only the caller may create another one, or end it.
     let isGiven: Bool
+    /// A Boolean value that indicates whether the state of an earlier upload is still valid.
+    private var isStored = false
 
     var state: UploadState
     var limits: UploadLimits {
@@ -78,12 +80,13 @@ struct UploadTransfer {
         state = try source.state(request: listing.request)
         state.listing = listing
         file = try UploadStateFile(requests.file, in: options.folder, request: listing.request)
-        if let stored = file.stored(), isGiven ? stored.location == given : true {
+        if let stored = file.stored(), !isGiven || stored.location == given {
             let isSame = try resume(stored)
             if isGiven, !isSame {
                 throw WebServiceError(
                     .upload, "the file has changed since its upload began; create another upload for it")
             }
+            isStored = stored == state
         }
         if let given { state.location = given }
     }
@@ -116,7 +119,7 @@ struct UploadTransfer {
     mutating func run() async throws -> UploadedFile {
         if let expires = state.expires, expires <= work.clock.date, !isGiven { try startOver("the upload has expired") }
         // If the folder cannot be written, the task fails before a request is sent.
-        if state.location == nil || isGiven { try file.store(state) }
+        if !isStored { try file.store(state) }
         while true {
             try await work.permission()
             if case .complete(let response) = try await step() { return try finish(response) }

@@ -121,8 +121,7 @@ extension UploadedFile.Partial {
         var bytes = Data(count: status.size)
         let count = try bytes.withUnsafeMutableBytes { try file.fill($0, at: 0) }
         guard let state = UploadState(encoded: bytes.prefix(count)), let listing = state.listing,
-            listing.request == state.request, let url = URL(string: listing.url),
-            let location = state.location.flatMap({ URL(string: $0) }),
+            listing.request == state.request, let url = Self.web(listing.url), let location = Self.web(state.location),
             let `protocol` = [UploadProtocol.draft, .tus].first(where: { "\($0)" == listing.protocol }),
             let source = Self.source(listing, name, path)
         else { return nil }
@@ -132,6 +131,11 @@ extension UploadedFile.Partial {
         (byteCount, bytesSent) = (state.size, min(state.content?.length ?? 0, state.size))
         (lastChange, expires) = (status.modified, state.expires)
         (method, self.folder, self.name) = (Request.Method(rawValue: listing.method), path, name)
+    }
+
+    /// Returns the URL of a state; `nil` if no request can have it.
+    private static func web(_ text: String?) -> URL? {
+        text.flatMap { Origin($0) == nil ? nil : URL(string: $0) }
     }
 
     /// Returns the URL of the file of a state; `nil` if the state has the name of another one.

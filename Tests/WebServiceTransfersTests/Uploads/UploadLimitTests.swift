@@ -167,7 +167,7 @@ struct UploadLimitTests {
 
     @Test(
         "A server without support for tus receives the request of the task",
-        arguments: [200, 204, 400, 404, 405, 501])
+        arguments: [200, 204, 400, 403, 404, 405, 410, 501])
     func ordinaryTus(_ status: Int) async throws {
         let fixture = try UploadFixture(.tus)
         let received = Collected<ReceivedRequest>()
