@@ -82,9 +82,7 @@ final class UploadStateFile: Sendable {
             guard status.isRegular, try file.isOwned() else {
                 throw WebServiceError(.upload, "the state of the upload is not a file of the current user; remove it")
             }
-            guard try file.lock() != .heldByAnother else {
-                // A list of uploads holds a shared lock for an instant.
-                if try file.lock(isShared: true) == .taken { continue }
+            guard try file.lockBesideLists() != .heldByAnother else {
                 throw WebServiceError(
                     .uploadInProgress, "another task or process is uploading the file to the URL; wait for it")
             }
@@ -166,6 +164,18 @@ final class UploadStateFile: Sendable {
 }
 
 extension Descriptor {
+    /// Locks the file until the descriptor is closed. Waits only for lists of uploads, which hold a
+    /// shared lock for an instant, at most 0.3 seconds.
+    borrowing func lockBesideLists() throws(SystemFailure) -> Lock {
+        for _ in 0..<256 {
+            let result = try lock()
+            guard result == .heldByAnother, try lock(isShared: true) == .taken else { return result }
+            unlock()
+            usleep(1_000)
+        }
+        return .heldByAnother
+    }
+
     /// Writes bytes at the start of the file.
     fileprivate borrowing func write(_ bytes: Data) throws(SystemFailure) {
         var written = 0

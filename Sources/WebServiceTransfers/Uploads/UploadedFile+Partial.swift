@@ -151,7 +151,7 @@ extension UploadedFile.Partial {
 
     private func remove(from folder: borrowing Folder) throws {
         guard let file = try folder.existingFile(name) else { return }
-        switch try file.lock() {
+        switch try file.lockBesideLists() {
         case .taken: break
         case .heldByAnother:
             throw WebServiceError(.uploadInProgress, "the upload is in progress; cancel it first")

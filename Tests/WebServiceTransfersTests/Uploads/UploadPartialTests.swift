@@ -183,27 +183,36 @@ struct UploadPartialTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("Listing does not disturb an upload that begins")
+    @Test("Locks of lists do not disturb an upload that begins, or a removal")
     func race() async throws {
         let folder = TemporaryFolder.forTest().url
         let file = folder.appendingPathComponent("a")
         let entry = try leave("a", in: folder)
         let request = try #require(UploadState(encoded: Data(contentsOf: entry))).request
+        let upload = try #require(try await Partial.list(in: folder).first)
         let isOver = OnceFlag()
-        let lists = Task {
-            var count = 0
-            while !isOver.isSet { count += try await Partial.list(in: folder).count }
-            return count
-        }
-        for _ in 0..<amount(300, thorough: 3_000) {
+        let lists = Task.detached {
             try await blocking {
+                let handle = try FileHandle(forReadingFrom: entry)
+                var count = 0
+                while !isOver.isSet || count == 0 {
+                    if flock(handle.fileDescriptor, LOCK_SH | LOCK_NB) == 0 { count += 1 }
+                    flock(handle.fileDescriptor, LOCK_UN)
+                }
+                return count
+            }
+        }
+        try await blocking {
+            for _ in 0..<amount(300, thorough: 3_000) {
                 let state = try UploadStateFile(file, in: nil, request: request)
                 #expect(state.stored() != nil)
                 state.close(isUnwanted: false)
             }
         }
+        try await upload.remove()
         _ = isOver.set()
         #expect(try await lists.value > 0)
+        #expect(try names(in: folder) == [])
     }
 
     @Test("A state that was stored again since it was listed is not removed")
