@@ -108,9 +108,11 @@ extension SessionTask {
     public func endUpload(resuming: UploadProtocol, state: URL? = nil) -> TypedTask<Bool> {
         perform { work in
             let requests = try UploadRequests(work, resuming)
-            let file = try UploadStateFile(requests.file, in: state, request: requests.listing.request)
+            let request = requests.listing.request
+            let file = try UploadStateFile(requests.file, in: state, request: request)
             defer { file.close(isUnwanted: work.accountHasEnded) }
-            return try await requests.end(file.stored()?.location, file)
+            let stored = file.stored().flatMap { $0.request == request ? $0 : nil }
+            return try await requests.end(stored?.location, file)
         }
     }
 }

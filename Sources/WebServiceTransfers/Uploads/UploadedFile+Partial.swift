@@ -6,7 +6,7 @@ extension UploadedFile {
     ///
     /// ```swift
     /// for upload in try await UploadedFile.Partial.list(in: states) where !upload.isInProgress {
-    ///     try await upload.task(with: service).upload(resuming: upload.protocol, state: states).value
+    ///     _ = try await upload.task(with: service).upload(resuming: upload.protocol, state: states).value
     /// }
     /// ```
     /// Use it to show earlier uploads to the user, who continues or discards them.
@@ -121,14 +121,14 @@ extension UploadedFile.Partial {
         var bytes = Data(count: status.size)
         let count = try bytes.withUnsafeMutableBytes { try file.fill($0, at: 0) }
         guard let state = UploadState(encoded: bytes.prefix(count)), let listing = state.listing,
-            listing.request == state.request, let url = Self.web(listing.url), let location = Self.web(state.location),
+            listing.request == state.request, state.size >= 0, let url = Self.web(listing.url), let location = Self.web(state.location),
             let `protocol` = [UploadProtocol.draft, .tus].first(where: { "\($0)" == listing.protocol }),
             let source = Self.source(listing, name, path)
         else { return nil }
         isInProgress = try file.lock(isShared: true) != .taken
         file.unlock()
         (self.file, self.url, self.location, self.protocol) = (source, url, location, `protocol`)
-        (byteCount, bytesSent) = (state.size, min(state.content?.length ?? 0, state.size))
+        (byteCount, bytesSent) = (state.size, max(0, min(state.content?.length ?? 0, state.size)))
         (lastChange, expires) = (status.modified, state.expires)
         (method, self.folder, self.name) = (Request.Method(rawValue: listing.method), path, name)
     }

@@ -85,6 +85,20 @@ struct UploadGivenTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
+    @Test("The server is asked even if the upload has expired")
+    func expired() async throws {
+        let fixture = try UploadFixture(
+            .tus, 350_000, UploadServer.Settings(expires: "Thu, 01 Jan 2026 00:00:00 GMT"))
+        let url = try fixture.server.create(Data(), length: 350_000)
+        fixture.server.set { _, number in number == 2 ? .lost : nil }
+        await #expect(throws: URLError.self) { try await upload(fixture, url).value }
+        fixture.server.set(nil)
+        let listed = try #require(try await UploadedFile.Partial.list(in: fixture.folder.url).first)
+        #expect(try #require(listed.expires) < Date())
+        #expect(try await upload(fixture, url).value.resumedFrom == 100_000)
+        #expect(fixture.server.violations == [])
+    }
+
     @Test("Status 403 of a server of tus is an error, and the state remains")
     func forbidden() async throws {
         let fixture = try UploadFixture(.tus)

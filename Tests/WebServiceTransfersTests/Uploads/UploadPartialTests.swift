@@ -115,6 +115,19 @@ struct UploadPartialTests {
         #expect(try await upload.task(with: fixture.service).upload(resuming: .tus).value.resumedFrom == 100_000)
     }
 
+    @Test("The state of another request ends nothing")
+    func foreignState() async throws {
+        let fixture = try UploadFixture(.tus)
+        try await fixture.interrupt(after: 2)
+        let entry = try #require(try fixture.state)
+        var state = try #require(UploadState(encoded: Data(contentsOf: entry)))
+        state.request = "other"
+        try #require(state.encoded).write(to: entry)
+        fixture.server.forgetRequests()
+        #expect(try await fixture.request.endUpload(resuming: .tus).value == false)
+        #expect(fixture.server.log == [])
+    }
+
     @Test("A removed upload sends nothing, and the next one starts over")
     func removed() async throws {
         let fixture = try UploadFixture(.tus)
