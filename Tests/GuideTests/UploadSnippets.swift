@@ -116,10 +116,10 @@ struct UploadSnippets {
         let video = try folder.file("video.mp4", Data("ale".utf8))
         mock.on(.PUT, "/files/1", MockResponse(statusCode: 200, headers: ["Upload-Complete": "?1"]))
         let file = try await service.PUT("/files/1").setBody(file: video, contentType: "video/mp4")
-            .setHeaderValue("attachment; filename=\"ale.mp4\"", forName: "Content-Disposition")
+            .setHeaderValue("inline; filename=\"ale.mp4\"", forName: "Content-Disposition")
             .upload(resuming: .draft).value
         #expect(file.byteCount == 3)
-        #expect(mock.receivedRequests.first?.headers["Content-Disposition"] == "attachment; filename=\"ale.mp4\"")
+        #expect(mock.receivedRequests.first?.headers["Content-Disposition"] == "inline; filename=\"ale.mp4\"")
     }
 
     @Test("An upload that exists is continued")

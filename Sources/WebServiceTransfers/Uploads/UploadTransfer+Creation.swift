@@ -93,9 +93,11 @@ extension UploadTransfer {
         requests.addVersion(to: &request)
         let response = try await work.send(request, accepting: { _ in true })
         capabilities = .ordinary
-        guard response.isSuccess, let found = UploadLimits(response.headers) else { return }
-        limits = found
-        if found.minimumSize ?? 0 <= source.length { capabilities = .firstPieceAtCreation }
+        let found = UploadLimits(response.headers)
+        // A server without limits only declares the media type of pieces.
+        guard response.isSuccess, found != nil || response.headers.acceptsPartialUpload else { return }
+        limits = found ?? UploadLimits()
+        if limits.minimumSize ?? 0 <= source.length { capabilities = .firstPieceAtCreation }
         _ = try pieceSize()
     }
 

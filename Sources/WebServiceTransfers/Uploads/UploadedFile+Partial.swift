@@ -121,7 +121,8 @@ extension UploadedFile.Partial {
         var bytes = Data(count: status.size)
         let count = try bytes.withUnsafeMutableBytes { try file.fill($0, at: 0) }
         guard let state = UploadState(encoded: bytes.prefix(count)), let listing = state.listing,
-            listing.request == state.request, state.size >= 0, let url = Self.web(listing.url), let location = Self.web(state.location),
+            listing.request == state.request, state.size >= 0, let url = Self.web(listing.url),
+            let location = Self.web(state.location),
             let `protocol` = [UploadProtocol.draft, .tus].first(where: { "\($0)" == listing.protocol }),
             let source = Self.source(listing, name, path)
         else { return nil }
