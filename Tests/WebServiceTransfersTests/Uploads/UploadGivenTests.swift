@@ -59,6 +59,21 @@ struct UploadGivenTests {
         #expect(fixture.server.violations == [])
     }
 
+    @Test("A file that has changed since another upload may be uploaded to another URL")
+    func replacedFile() async throws {
+        let fixture = try UploadFixture(.draft)
+        try await fixture.interrupt(after: 2)
+        let content = UploadFixture.content(350_000, seed: 2)
+        try content.write(to: fixture.file)
+        let url = try fixture.server.create(content.prefix(250_000), length: 350_000)
+        let file = try await upload(fixture, url).value
+        #expect(file.resumedFrom == 250_000)
+        let isStored = fixture.server.current.uploads["/uploads/2"]?.data == content
+        #expect(isStored)
+        #expect(fixture.server.violations == [])
+        #expect(try fixture.names == ["a.iso"])
+    }
+
     @Test(
         "An upload that the server does not have is an error, and no other one is created",
         arguments: UploadTests.combinations, [404, 410])
