@@ -166,7 +166,7 @@ extension UploadTransfer {
 
     /// Returns whether a status means that the server does not respond to OPTIONS. The upload goes
     /// on without it.
-    static func refusesOptions(_ status: Int) -> Bool {
+    private static func refusesOptions(_ status: Int) -> Bool {
         status == 501 || (400..<500).contains(status) && ![401, 407, 408, 421, 423, 425, 429].contains(status)
     }
 
