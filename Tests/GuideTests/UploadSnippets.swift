@@ -18,10 +18,10 @@ struct UploadSnippets {
     private func show(_ values: Double...) {}
 
     /// Stubs a tus server that has the first bytes of an upload.
-    private func serve() {
-        mock.on(.OPTIONS, "/files/1", MockResponse(statusCode: 204, headers: ["Tus-Version": "1.0.0"]))
+    private func serve(_ path: String = "/files/1") {
+        mock.on(.OPTIONS, path, MockResponse(statusCode: 204, headers: ["Tus-Version": "1.0.0"]))
         mock.on(
-            .POST, "/files/1",
+            .POST, path,
             MockResponse(statusCode: 201, headers: ["Location": "/uploads/7", "Tus-Resumable": "1.0.0"]))
         mock.on(.PATCH, "/uploads/7", MockResponse(statusCode: 204, headers: ["Upload-Offset": "3"]))
     }
@@ -82,13 +82,122 @@ struct UploadSnippets {
         let video = try folder.file("video.mp4", Data("ale".utf8))
         let states = folder.url
         serve()
-        let name = Data(video.lastPathComponent.utf8).base64EncodedString()
         let file = try await service.POST("/files/1")
             .setBody(file: video)
-            .setHeaderValue("filename \(name)", forName: "Upload-Metadata")
-            .upload(resuming: .tus, state: states).value
+            .upload(resuming: .tus, metadata: ["filename": video.lastPathComponent], state: states).value
         print(file.location?.absoluteString ?? "", file.resumedFrom)
         let creation = mock.receivedRequests.first { $0.method == .POST }
         #expect(creation?.headers["Upload-Metadata"] == "filename dmlkZW8ubXA0")
+    }
+
+    @Test("A server without OPTIONS receives an upload")
+    func withoutOptions() async throws {
+        let video = try folder.file("video.mp4", Data("ale".utf8))
+        serve("/files")
+        let file = try await service.POST("/files").setBody(file: video)
+            .upload(resuming: .tus, sendsOptions: false).value
+        #expect(file.byteCount == 3)
+        #expect(mock.receivedRequests.map(\.method) == [.POST, .PATCH])
+    }
+
+    @Test("A video has metadata")
+    func metadata() async throws {
+        let video = try folder.file("video.mp4", Data("ale".utf8))
+        serve("/files")
+        let file = try await service.POST("/files").setBody(file: video)
+            .upload(resuming: .tus, metadata: ["filename": "ale.mp4", "filetype": "video/mp4"]).value
+        #expect(file.byteCount == 3)
+        let fields = mock.receivedRequests.compactMap { $0.headers["Upload-Metadata"] }
+        #expect(fields == ["filename YWxlLm1wNA==,filetype dmlkZW8vbXA0"])
+    }
+
+    @Test("A video of the draft has a name")
+    func disposition() async throws {
+        let video = try folder.file("video.mp4", Data("ale".utf8))
+        mock.on(.PUT, "/files/1", MockResponse(statusCode: 200, headers: ["Upload-Complete": "?1"]))
+        let file = try await service.PUT("/files/1").setBody(file: video, contentType: "video/mp4")
+            .setHeaderValue("inline; filename=\"ale.mp4\"", forName: "Content-Disposition")
+            .upload(resuming: .draft).value
+        #expect(file.byteCount == 3)
+        #expect(mock.receivedRequests.first?.headers["Content-Disposition"] == "inline; filename=\"ale.mp4\"")
+    }
+
+    @Test("An upload that exists is continued")
+    func known() async throws {
+        let video = try folder.file("video.mp4", Data("ale".utf8))
+        serve()
+        mock.on(.HEAD, "/uploads/7", MockResponse(statusCode: 200, headers: ["Upload-Offset": "1"]))
+        let url = try service.absoluteURL("/uploads/7")
+        let file = try await service.POST("/files").setBody(file: video).upload(resuming: .tus, at: url).value
+        #expect(file.resumedFrom == 1)
+    }
+
+    @MainActor final class InterruptedUploads {
+        private(set) var uploads: [UploadedFile.Partial] = []
+        let service: WebService
+        let states: URL
+
+        init(_ service: WebService, states: URL) {
+            (self.service, self.states) = (service, states)
+        }
+
+        func reload() async throws {
+            uploads = try await UploadedFile.Partial.list(in: states).filter { !$0.isInProgress }
+        }
+
+        func resume(_ upload: UploadedFile.Partial) -> TypedTask<UploadedFile> {
+            upload.task(with: service).upload(resuming: upload.protocol, state: states)
+        }
+
+        func discard(_ upload: UploadedFile.Partial) async throws {
+            _ = try await upload.task(with: service).endUpload(resuming: upload.protocol, state: states).value
+        }
+    }
+
+    /// Leaves an interrupted upload of each file.
+    private func interrupt(_ files: [URL], _ states: URL) async {
+        mock.on(.OPTIONS, "/files/1", MockResponse(statusCode: 204, headers: ["Tus-Version": "1.0.0"]))
+        mock.on(.POST, "/files/1", MockResponse(statusCode: 201, headers: ["Location": "/uploads/7"]))
+        let whole = MockResponse(statusCode: 204, headers: ["Upload-Offset": "3"])
+        mock.on(.PATCH, "/uploads/7", files.map { _ in .status(500) } + [whole])
+        mock.on(.HEAD, "/uploads/7", MockResponse(statusCode: 200, headers: ["Upload-Offset": "1"]))
+        mock.on(.DELETE, "/uploads/7", .status(204))
+        for file in files {
+            _ = await service.POST("/files/1").setBody(file: file).upload(resuming: .tus, state: states).result
+        }
+    }
+
+    @Test("A model resumes and discards uploads")
+    func model() async throws {
+        let states = folder.url
+        let files = [try folder.file("a.mp4", Data("ale".utf8)), try folder.file("b.mp4", Data("ale".utf8))]
+        await interrupt(files, states)
+        let model = await InterruptedUploads(service, states: states)
+        try await model.reload()
+        let uploads = await model.uploads
+        #expect(Set(uploads.map(\.file.path)) == Set(files.map(\.path)))
+        let resumed = try #require(uploads.first)
+        #expect(try await model.resume(resumed).value.resumedFrom == 1)
+        try await model.discard(try #require(uploads.last))
+        try await model.reload()
+        #expect(await model.uploads.isEmpty)
+    }
+
+    @Test("Earlier uploads are continued or ended")
+    func list() async throws {
+        let states = folder.url
+        let files = [try folder.file("a.mp4", Data("ale".utf8)), try folder.file("b.mp4", Data("ale".utf8))]
+        await interrupt(files, states)
+        try FileManager.default.removeItem(at: files[1])
+        for upload in try await UploadedFile.Partial.list(in: states) where !upload.isInProgress {
+            let task = upload.task(with: service)
+            if FileManager.default.fileExists(atPath: upload.file.path) {
+                _ = try await task.upload(resuming: upload.protocol, state: states).value
+            } else {
+                _ = try await task.endUpload(resuming: upload.protocol, state: states).value
+            }
+        }
+        #expect(try await UploadedFile.Partial.list(in: states).isEmpty)
+        #expect(mock.receivedRequests.map(\.method).filter { $0 == .DELETE }.count == 1)
     }
 }

@@ -54,15 +54,37 @@ extension SessionTask {
     ///
     /// - Parameters:
     ///   - resuming: The protocol.
+    ///   - location: The URL of an upload that your program or its server has already created;
+    ///     a relative one is resolved against that of the request. No upload is created: the task
+    ///     asks the server for the offset, and sends the remaining bytes. If the server does not
+    ///     have the upload (status 404 or 410), the task fails with that status. It fails with
+    ///     `WebServiceError.Code.upload` if the file has changed since an earlier task, or if the
+    ///     upload has another length. It never starts over or ends the upload on the server. Only
+    ///     the fields that a redirect would retain are sent to another origin. Defaults to `nil`:
+    ///     the task creates an upload, or continues the stored one.
+    ///   - metadata: The metadata of an upload that is created with ``UploadProtocol/tus``, such as
+    ///     `["filename": "video.mp4"]`. The values are encoded with Base64 and sent in the order of
+    ///     the keys as `Upload-Metadata`. The keys consist of printable ASCII characters other than
+    ///     space and comma. Otherwise, with the draft, or with the URL of an upload, the task fails
+    ///     before anything is sent. Defaults to none.
     ///   - pieceSize: The maximum number of bytes in the body of a request, unless the server
     ///     requires more or allows less. If the server stores only whole requests, at most this
     ///     number of bytes is sent again after an interruption. Defaults to 8 MiB.
     ///   - state: The URL of the folder that stores the state. Defaults to `nil`: that of the file.
+    ///   - sendsOptions: Whether an OPTIONS request asks the server whether it supports the
+    ///     protocol, and for its limits. Pass `false` only if it supports the protocol, for example
+    ///     because a firewall drops OPTIONS requests: a server that does not could store a part of
+    ///     the file as the whole. The limits and checksums of tus are then not used. Defaults to
+    ///     `true`.
     public func upload(
-        resuming: UploadProtocol, pieceSize: Int = 8 << 20, state: URL? = nil
+        resuming: UploadProtocol, at location: URL? = nil, metadata: [String: String] = [:],
+        pieceSize: Int = 8 << 20, state: URL? = nil, sendsOptions: Bool = true
     ) -> TypedTask<UploadedFile> {
-        perform { work in
-            var transfer = try UploadTransfer(work, resuming, pieceSize: pieceSize, folder: state)
+        let options = UploadOptions(
+            protocol: resuming, location: location, metadata: metadata, pieceSize: pieceSize, folder: state,
+            sendsOptions: sendsOptions)
+        return perform { work in
+            var transfer = try UploadTransfer(work, options)
             defer { transfer.file.close(isUnwanted: work.accountHasEnded) }
             let file = try await transfer.run()
             return (file, file.response)
@@ -74,9 +96,10 @@ extension SessionTask {
     /// ```swift
     /// try await service.PUT("/files/1").setBody(file: url).endUpload(resuming: .draft).value
     /// ```
-    /// The task must have the method, the URL and the file of the upload. It sends a DELETE request
-    /// to the URL of the upload; the server may then discard the bytes. A status of 404 or 410, and
-    /// with ``UploadProtocol/tus`` also 403, counts as success. If there is no interrupted upload,
+    /// The task must have the method, the URL and the file of the upload. The file is not read, and
+    /// may have been changed or removed. The task sends a DELETE request to the URL of the upload;
+    /// the server may then discard the bytes. A status of 404 or 410, and with
+    /// ``UploadProtocol/tus`` also 403, counts as success. If there is no interrupted upload,
     /// nothing is sent and the value is `false`.
     ///
     /// - Parameters:
@@ -84,9 +107,12 @@ extension SessionTask {
     ///   - state: The URL of the folder that stores the state. Defaults to `nil`: that of the file.
     public func endUpload(resuming: UploadProtocol, state: URL? = nil) -> TypedTask<Bool> {
         perform { work in
-            let transfer = try UploadTransfer(work, resuming, pieceSize: 1, folder: state)
-            defer { transfer.file.close(isUnwanted: work.accountHasEnded) }
-            return try await transfer.delete()
+            let requests = try UploadRequests(work, resuming)
+            let request = requests.listing.request
+            let file = try UploadStateFile(requests.file, in: state, request: request)
+            defer { file.close(isUnwanted: work.accountHasEnded) }
+            let stored = file.stored().flatMap { $0.request == request ? $0 : nil }
+            return try await requests.end(stored?.location, file)
         }
     }
 }

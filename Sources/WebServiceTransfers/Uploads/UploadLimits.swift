@@ -69,6 +69,15 @@ extension Headers {
     /// The value of `Upload-Complete`; `nil` if it is absent or malformed.
     var uploadComplete: Bool? { structuredItem("Upload-Complete")?.value.boolean }
 
+    /// Whether `Accept-Patch` contains the media type of a piece of the draft (RFC 5789, section
+    /// 3.1).
+    var acceptsPartialUpload: Bool {
+        (self["Accept-Patch"] ?? "").split(separator: ",").contains { type in
+            let name = type.split(separator: ";", omittingEmptySubsequences: false).first ?? ""
+            return String(Substring(ASCII.trimmed(name.utf8))).equalsIgnoringASCIICase("application/partial-upload")
+        }
+    }
+
     /// The value of an integer field of tus; `nil` if it is absent or malformed.
     func tusInteger(_ name: Name) -> Int64? {
         self[name].flatMap { ASCII.number(ASCII.trimmed($0.utf8)) }.map(Int64.init)

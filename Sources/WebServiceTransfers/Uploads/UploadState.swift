@@ -28,6 +28,29 @@ struct UploadState: Sendable, Equatable, TransferState {
     var checksum: String?
     /// The limits of the server.
     var limits = UploadLimits()
+    /// The request and the file, for a list of uploads; `nil` in a state of an earlier version, and
+    /// if the state would be too long.
+    var listing: Listing?
+
+    /// What a list of uploads needs in addition.
+    struct Listing: Sendable, Equatable, Codable {
+        /// The name of the case of `UploadProtocol`.
+        var `protocol`: String
+        var method: String
+        var url: String
+        /// The path of the file.
+        var file: String
+
+        /// The hash for `UploadState.request`.
+        var request: String { UploadState.hash(Data("\(`protocol`) \(method) \(url)".utf8)) }
+    }
+
+    /// The state without the request and the file, which is shorter.
+    var withoutListing: UploadState {
+        var other = self
+        other.listing = nil
+        return other
+    }
 
     /// Returns whether both states belong to the same request, and to files without a visible
     /// difference.

@@ -23,7 +23,7 @@ final class UploadStateFile: Sendable {
     private let folder: Folder
     private let path: String
     private let name: String
-    private var temporary: String { name + "-new" }
+    private var temporary: String { Self.temporary(name) }
     private let state: Mutex<State>
 
     /// Opens and locks the state, or creates it.
@@ -40,13 +40,7 @@ final class UploadStateFile: Sendable {
             throw WebServiceError(.upload, "the folder for the state must be a file URL; use URL(fileURLWithPath:)")
         }
         path = (other ?? own).absoluteURL.path
-        // A folder that the caller passes may contain the states of files from several folders. The
-        // name of the state does not contain a long name of a file.
-        let isLong = file.lastPathComponent.utf8.count > Self.maximumNameLength
-        let key = Data((request + (other == nil && !isLong ? "" : "\n" + file.path)).utf8)
-        let hash = String(key.withUnsafeBytes { XXHash64.hash($0) }, radix: 16)
-        let stem = isLong ? "" : file.lastPathComponent + "."
-        name = ".\(stem)\(hash).webservice-upload"
+        name = Self.name(file, isElsewhere: other != nil, request: request)
         do {
             guard let folder = try Folder(path, followsLink: true) else {
                 throw SystemFailure(call: "open", number: ENOENT)
@@ -58,6 +52,28 @@ final class UploadStateFile: Sendable {
         }
     }
 
+    /// The end of the names of state files.
+    static let suffix = ".webservice-upload"
+    /// Returns the name of the file that is written before it replaces the state.
+    static func temporary(_ name: String) -> String { name + "-new" }
+
+    /// Returns the name of a state file.
+    ///
+    /// A folder that the caller passes may contain the states of files from several folders. The
+    /// name of the state does not contain a long name of a file.
+    ///
+    /// - Parameters:
+    ///   - file: The URL of the uploaded file.
+    ///   - isElsewhere: Whether the caller has passed the folder of the state.
+    ///   - request: The hash of the request.
+    static func name(_ file: URL, isElsewhere: Bool, request: String) -> String {
+        let isLong = file.lastPathComponent.utf8.count > maximumNameLength
+        let key = Data((request + (isElsewhere || isLong ? "\n" + file.path : "")).utf8)
+        let hash = String(key.withUnsafeBytes { XXHash64.hash($0) }, radix: 16)
+        let stem = isLong ? "" : file.lastPathComponent + "."
+        return ".\(stem)\(hash)\(suffix)"
+    }
+
     /// Opens and locks the file.
     private static func open(_ name: String, in folder: borrowing Folder) throws -> Descriptor {
         for _ in 0..<256 {
@@ -66,7 +82,7 @@ final class UploadStateFile: Sendable {
             guard status.isRegular, try file.isOwned() else {
                 throw WebServiceError(.upload, "the state of the upload is not a file of the current user; remove it")
             }
-            guard try file.lock() else {
+            guard try file.lockBesideLists() != .heldByAnother else {
                 throw WebServiceError(
                     .uploadInProgress, "another task or process is uploading the file to the URL; wait for it")
             }
@@ -91,7 +107,7 @@ final class UploadStateFile: Sendable {
     /// - Parameter synchronizes: Whether a state with a location is flushed to the disk. Defaults
     ///   to `true`.
     func store(_ new: UploadState, synchronizes: Bool = true) throws(WebServiceError) {
-        guard let bytes = new.encoded else { return }
+        guard let bytes = new.encoded ?? new.withoutListing.encoded else { return }
         let isNeeded = new.location != nil
         do throws(SystemFailure) {
             try folder.remove(temporary)  // left by a process that was killed
@@ -148,21 +164,16 @@ final class UploadStateFile: Sendable {
 }
 
 extension Descriptor {
-    /// Locks the file until the descriptor is closed, without waiting. If the file system does not
-    /// support locks, the method returns `true`.
-    ///
-    /// - Returns: Whether no other descriptor holds the lock.
-    fileprivate borrowing func lock() throws(SystemFailure) -> Bool {
-        do throws(SystemFailure) {
-            try system("flock") { flock(number, LOCK_EX | LOCK_NB) }
-            return true
-        } catch {
-            switch error.number {
-            case EWOULDBLOCK: return false
-            case ENOLCK, EOPNOTSUPP, ENOTSUP, EINVAL, ENOSYS: return true
-            default: throw error
-            }
+    /// Locks the file until the descriptor is closed. Waits only for lists of uploads, which hold a
+    /// shared lock for an instant, at most 0.3 seconds.
+    borrowing func lockBesideLists() throws(SystemFailure) -> Lock {
+        for _ in 0..<256 {
+            let result = try lock()
+            guard result == .heldByAnother, try lock(isShared: true) == .taken else { return result }
+            unlock()
+            usleep(1_000)
         }
+        return .heldByAnother
     }
 
     /// Writes bytes at the start of the file.

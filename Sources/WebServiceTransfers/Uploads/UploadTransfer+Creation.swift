@@ -14,13 +14,19 @@ extension UploadTransfer {
     /// supports the draft can respond with an interim head.
     mutating func createDraft() async throws -> Step {
         if capabilities == nil {
-            if source.length > preferredPiece { try await discoverDraft() } else { capabilities = .ordinary }
+            if source.length <= preferredPiece {
+                capabilities = .ordinary
+            } else if sendsOptions {
+                try await discoverDraft()
+            } else {
+                capabilities = .firstPieceAtCreation
+            }
         }
         let isWhole = capabilities == .ordinary
         let range = 0..<(isWhole ? source.length : min(source.length, try pieceSize()))
         var request = work.request
         request.uploadsPart = true
-        addVersion(to: &request)
+        requests.addVersion(to: &request)
         let isLast = range.upperBound == source.length
         request.headers["Upload-Complete"] = isLast ? "?1" : "?0"
         request.headers["Upload-Length"] = "\(source.length)"
@@ -41,13 +47,13 @@ extension UploadTransfer {
         if isComplete == true, !isLast { throw earlyCompletion(response) }
         if isComplete ?? isLast { return .complete(response) }
         try note(response.headers)
-        let location = try final.isEmpty ? nil : location(final, from: response.head?.url ?? url)
+        let location = try final.isEmpty ? nil : requests.location(final, from: response.head?.url ?? requests.url)
         guard let created = location ?? interim, interim ?? created == created else {
             isUnusable = interim != nil
             throw violation("the server returned no URL of the upload, or two different ones", response)
         }
         if created != interim { try self.created(created) }
-        let new = offset(in: response.headers) ?? range.upperBound
+        let new = requests.offset(in: response.headers) ?? range.upperBound
         guard new <= range.upperBound else { throw wrongOffset(response) }
         try accept(new, response)
         fruitless.add(acknowledged, isWhole: true, now: work.clock.now)
@@ -71,7 +77,7 @@ extension UploadTransfer {
         }()
         for await head in heads {
             try note(head.headers)
-            try created(try location(head.locations, from: head.url))
+            try created(try requests.location(head.locations, from: head.url))
         }
         do {
             return (try await reply, state.location)
@@ -83,19 +89,21 @@ extension UploadTransfer {
 
     /// Asks the server whether it supports the draft, and for its limits.
     private mutating func discoverDraft() async throws {
-        var request = bare(.OPTIONS)
-        addVersion(to: &request)
+        var request = requests.bare(.OPTIONS)
+        requests.addVersion(to: &request)
         let response = try await work.send(request, accepting: { _ in true })
         capabilities = .ordinary
-        guard response.isSuccess, let found = UploadLimits(response.headers) else { return }
-        limits = found
-        if found.minimumSize ?? 0 <= source.length { capabilities = .firstPieceAtCreation }
+        let found = UploadLimits(response.headers)
+        // A server without limits only declares the media type of pieces.
+        guard response.isSuccess, found != nil || response.headers.acceptsPartialUpload else { return }
+        limits = found ?? UploadLimits()
+        if limits.minimumSize ?? 0 <= source.length { capabilities = .firstPieceAtCreation }
         _ = try pieceSize()
     }
 
     /// Sends the file in smaller pieces after a response with status 413.
     private mutating func reduceCreation(_ range: Range<Int64>, _ response: Response) async throws {
-        if UploadLimits(response.headers) == nil, limits == UploadLimits() {
+        if sendsOptions, UploadLimits(response.headers) == nil, limits == UploadLimits() {
             try await discoverDraft()
             guard capabilities != .ordinary else { throw WebServiceError.unacceptable(response, work.request) }
         }
@@ -108,27 +116,25 @@ extension UploadTransfer {
 
     /// Creates an upload of tus, or sends an ordinary request if the server does not support tus.
     mutating func createTus() async throws -> Step {
-        if capabilities == nil { try await discoverTus() }
-        guard capabilities != .ordinary else {
-            return .complete(
-                try await work.send(work.request, accepting: { _ in false }, progress: meter.receiver(from: 0)))
-        }
+        if capabilities == nil { if sendsOptions { try await discoverTus() } else { capabilities = .pieces } }
+        guard capabilities != .ordinary else { return try await sendOrdinary() }
         let piece = try pieceSize()
         let hasContent = capabilities == .firstPieceAtCreation && source.length > 0
         let range = 0..<(hasContent ? min(source.length, piece) : 0)
         var request = work.request
         request.method = .POST
         request.uploadsPart = true
-        addVersion(to: &request)
+        requests.addVersion(to: &request)
         request.headers["Upload-Length"] = "\(source.length)"
         request.headers[.contentType] = nil
         request.headers["Content-Digest"] = nil
+        if let metadata { request.headers["Upload-Metadata"] = metadata }
         try extendContent(to: range.upperBound)
         request.content = hasContent ? source.body(range, contentType: Self.tusContentType) : .none
         let response = try await work.send(request, accepting: { _ in false }, progress: meter.receiver(from: 0))
         try note(response.headers)
-        try created(try location(response.head?.locations ?? [], from: response.head?.url ?? url))
-        let found = hasContent ? offset(in: response.headers) : 0
+        try created(try requests.location(response.head?.locations ?? [], from: response.head?.url ?? requests.url))
+        let found = hasContent ? requests.offset(in: response.headers) : 0
         guard found ?? 0 <= range.upperBound else {
             throw violation("the server returned a wrong offset after a piece", response)
         }
@@ -139,12 +145,36 @@ extension UploadTransfer {
         return .incomplete
     }
 
+    /// Sends the request of the task to a server that has not declared that it supports tus.
+    ///
+    /// A server of tus whose OPTIONS requests do not arrive rejects it with status 412.
+    private mutating func sendOrdinary() async throws -> Step {
+        let isRejected = { (response: Response) in
+            response.status == 412 && Self.versions(response.headers).contains("1.0.0")
+        }
+        let response = try await work.send(work.request, accepting: isRejected, progress: meter.receiver(from: 0))
+        guard isRejected(response) else { return .complete(response) }
+        work.record(.retry, "the server requires tus (status 412), so the file is sent in pieces")
+        capabilities = .pieces
+        meter.begin(0)
+        return .incomplete
+    }
+
+    private static func versions(_ headers: Headers) -> [String] {
+        headers.tusList(headers["Tus-Version"] == nil ? "Tus-Resumable" : "Tus-Version")
+    }
+
+    /// Returns whether a status means that the server does not respond to OPTIONS. The upload goes
+    /// on without it.
+    private static func refusesOptions(_ status: Int) -> Bool {
+        status == 501 || (400..<500).contains(status) && ![401, 407, 408, 421, 423, 425, 429].contains(status)
+    }
+
     /// Asks the server for its version, its extensions and its limit.
     private mutating func discoverTus() async throws {
         let response = try await work.send(
-            bare(.OPTIONS), accepting: { [400, 404, 405, 501].contains($0.status) })
-        let versions = response.headers.tusList(
-            response.headers["Tus-Version"] == nil ? "Tus-Resumable" : "Tus-Version")
+            requests.bare(.OPTIONS), accepting: { Self.refusesOptions($0.status) })
+        let versions = Self.versions(response.headers)
         guard response.isSuccess, versions.contains("1.0.0") else { return capabilities = .ordinary }
         let extensions = response.headers.tusList("Tus-Extension")
         guard extensions.isEmpty || extensions.contains("creation") else {
@@ -181,7 +211,7 @@ final class UploadInterim: Sendable {
     func receive(_ head: ResponseHead) throws {
         let headers = head.headers
         guard head.status == 104,
-            headers.uploadInteger("Upload-Draft-Interop-Version") == UploadTransfer.interopVersion
+            headers.uploadInteger("Upload-Draft-Interop-Version") == UploadRequests.interopVersion
         else { return }
         if let value = headers[.location] {
             let first = location.withLock { location -> String? in

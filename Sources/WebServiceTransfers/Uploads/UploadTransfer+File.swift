@@ -7,15 +7,18 @@ import WebServiceCore
 /// names or attributes were changed, or the content and its modification date.
 extension UploadTransfer {
     /// Continues a stored upload if the file is the same.
-    mutating func resume(_ stored: UploadState) throws {
-        guard stored.isSameUpload(as: state) else { return }
-        let changed = state.changed
+    ///
+    /// - Returns: Whether it is.
+    mutating func resume(_ stored: UploadState) throws -> Bool {
+        guard stored.isSameUpload(as: state) else { return false }
+        let (changed, listing) = (state.changed, state.listing)
         if stored.changed != changed {
-            guard try source.begins(with: stored.content ?? ContentHash()) else { return }
+            guard try source.begins(with: stored.content ?? ContentHash()) else { return false }
             verified = stored.content?.length ?? 0
         }
         state = stored
-        state.changed = changed
+        (state.changed, state.listing) = (changed, listing)
+        return true
     }
 
     /// Verifies that the path still refers to the file, and that nothing has changed it.

@@ -9,20 +9,28 @@ import FoundationNetworking
 ///
 /// Each step sends one request: to create the upload on the server, to ask for its offset, or to
 /// append a piece. `UploadTransfer+Creation.swift` contains the creation,
-/// `UploadTransfer+Requests.swift` the requests and fields in which the protocols differ, and
+/// `UploadRequests.swift` the requests and fields in which the protocols differ, and
 /// `UploadTransfer+File.swift` the detection of changes of the file.
 struct UploadTransfer {
     /// The maximum number of times that an upload starts over.
     static let maximumRestarts = 3
 
-    let work: TaskWork
-    let `protocol`: UploadProtocol
+    let requests: UploadRequests
+    var work: TaskWork { requests.work }
+    var `protocol`: UploadProtocol { requests.protocol }
     let source: UploadSource
     let file: UploadStateFile
     let meter: TransferMeter
-    /// The URL of the first request.
-    let url: String
     let preferredPiece: Int64
+    /// The value of `Upload-Metadata`; `nil` if the caller has passed none.
+    let metadata: String?
+    /// A Boolean value that indicates whether the server may be asked for its capabilities.
+    let sendsOptions: Bool
+    /// A Boolean value that indicates whether the caller has passed the URL of the upload, so that
+    /// only the caller may create another one, or end it.
+    let isGiven: Bool
+    /// A Boolean value that indicates whether the state of an earlier upload is still valid.
+    private var isStored = false
 
     var state: UploadState
     var limits: UploadLimits {
@@ -37,6 +45,8 @@ struct UploadTransfer {
     var reducedPiece: Int64?
     /// The capabilities of the server; `nil` before the server was asked for them.
     var capabilities: Capabilities?
+    /// A Boolean value that indicates whether the server of tus does not know the length yet.
+    var isLengthDeferred = false
     /// The number of bytes that the server had from an earlier upload; `nil` before the server was
     /// asked for it.
     var resumedFrom: Int64?
@@ -54,31 +64,31 @@ struct UploadTransfer {
     /// The limit applies only to an upload that was created earlier.
     var verified = Int64.max
 
-    init(_ work: TaskWork, _ protocol: UploadProtocol, pieceSize: Int, folder: URL?) throws {
-        let request = work.request
-        guard case .file(let url, let contentType) = request.content.content, !request.parametersBelongInBody else {
-            throw WebServiceError(.upload, "the request has no file as its body; set one with setBody(file:)")
+    init(_ work: TaskWork, _ options: UploadOptions) throws {
+        requests = try UploadRequests(work, options.protocol)
+        metadata = try options.metadataField()
+        preferredPiece = Int64(max(1, options.pieceSize))
+        (sendsOptions, isGiven) = (options.sendsOptions, options.location != nil)
+        let given = try options.location.map { [requests] in
+            try requests.location([$0.absoluteString], from: requests.url)
         }
-        guard !request.options.compressesBody else {
-            throw WebServiceError(
-                .upload,
-                "an upload with a compressed body cannot be continued; compress the file, or set compressesBody to "
-                    + "false")
-        }
-        guard !request.method.forbidsBody else {
-            throw WebServiceError(.upload, "a \(request.method) request has no body to upload; use PUT or POST")
-        }
-        self.work = work
-        self.protocol = `protocol`
-        preferredPiece = Int64(max(1, pieceSize))
-        source = try UploadSource(url, contentType: request.headers[.contentType] ?? contentType)
-        self.url = try work.url()
-        let hash = UploadState.hash(Data("\(`protocol`) \(request.method) \(self.url)".utf8))
+        source = try UploadSource(
+            requests.file, contentType: work.request.headers[.contentType] ?? requests.contentType)
+        let listing = requests.listing
         meter = TransferMeter(work, .upload, of: source.length)
         fruitless = FruitlessRequests(now: work.clock.now)
-        state = try source.state(request: hash)
-        file = try UploadStateFile(url, in: folder, request: hash)
-        if let stored = file.stored() { try resume(stored) }
+        state = try source.state(request: listing.request)
+        state.listing = listing
+        file = try UploadStateFile(requests.file, in: options.folder, request: listing.request)
+        if let stored = file.stored(), !isGiven || stored.location == given {
+            let isSame = try resume(stored)
+            if isGiven, !isSame {
+                throw WebServiceError(
+                    .upload, "the file has changed since its upload began; create another upload for it")
+            }
+            isStored = stored == state
+        }
+        if let given { state.location = given }
     }
 
     /// The capabilities of a server, which determine the request that creates the upload.
@@ -107,9 +117,9 @@ struct UploadTransfer {
 
     /// Sends requests until the server has the whole file, and removes the state.
     mutating func run() async throws -> UploadedFile {
-        if let expires = state.expires, expires <= work.clock.date { try startOver("the upload has expired") }
+        if let expires = state.expires, expires <= work.clock.date, !isGiven { try startOver("the upload has expired") }
         // If the folder cannot be written, the task fails before a request is sent.
-        if state.location == nil { try file.store(state) }
+        if !isStored { try file.store(state) }
         while true {
             try await work.permission()
             if case .complete(let response) = try await step() { return try finish(response) }
@@ -124,7 +134,7 @@ struct UploadTransfer {
             return try await append(location, offset)
         } catch {
             offset = nil
-            if isUnusable { _ = try? await delete() }  // the first error counts
+            if isUnusable, !isGiven { _ = try? await requests.end(state.location, file) }  // the first error counts
             if isOver.isSet || isUnusable { try file.remove() }
             fruitless.add(acknowledged, countsAgain: true, now: work.clock.now)
             // Without an upload on the server, a request for the whole file may have had an effect.
@@ -156,18 +166,18 @@ struct UploadTransfer {
 
     /// Asks the server for the offset.
     private mutating func retrieveOffset(_ location: String) async throws -> Step {
-        var request = try resource(.HEAD, location)
+        var request = try requests.resource(.HEAD, location)
         request.options.cachePolicy = .reloadIgnoringLocalCacheData
-        let response = try await work.send(request, accepting: { missing.contains($0.status) })
-        if missing.contains(response.status) {
-            try startOver("the server no longer has the upload (status \(response.status))")
+        let response = try await work.send(request, accepting: { requests.missing.contains($0.status) })
+        if requests.missing.contains(response.status) {
+            try startOver("the server no longer has the upload (status \(response.status))", response)
             return .incomplete
         }
-        if let length = length(in: response.headers), length != source.length {
+        if let length = requests.length(in: response.headers), length != source.length {
             try startOver("the upload on the server has another length")
             return .incomplete
         }
-        guard let found = offset(in: response.headers) else {
+        guard let found = requests.offset(in: response.headers) else {
             throw violation("the server returned no valid offset of the upload", response)
         }
         guard found <= verified else {
@@ -176,6 +186,7 @@ struct UploadTransfer {
         }
         try note(response.headers)
         try accept(found, response)
+        isLengthDeferred = `protocol` == .tus && response.headers["Upload-Defer-Length"] == "1"
         if resumedFrom == nil {
             resumedFrom = found
             fruitless.add(found, isWhole: true, now: work.clock.now)
@@ -184,14 +195,10 @@ struct UploadTransfer {
         return try completed(by: response, at: found) ? .complete(response) : .incomplete
     }
 
-    /// The statuses with which a server responds to HEAD and DELETE if it no longer has the upload
-    /// (tus 1.0, HEAD).
-    private var missing: Set<Int> { `protocol` == .tus ? [403, 404, 410] : [404, 410] }
-
     /// Returns whether the server has completed the upload.
     private func completed(by response: Response, at offset: Int64) throws -> Bool {
         switch `protocol` {
-        case .tus: return offset == source.length
+        case .tus: return offset == source.length && !isLengthDeferred
         case .draft:
             guard response.headers.uploadComplete == true else { return false }
             guard offset == source.length else { throw earlyCompletion(response) }
@@ -210,7 +217,7 @@ struct UploadTransfer {
             request, accepting: { Self.isContinued($0, orOver: isOver) }, progress: meter.receiver(from: offset))
         switch response.status {
         case 404, 410:
-            try startOver("the server no longer has the upload (status \(response.status))")
+            try startOver("the server no longer has the upload (status \(response.status))", response)
         case 413:
             self.offset = nil
             try reducePiece(range, response)
@@ -238,7 +245,7 @@ struct UploadTransfer {
 
     /// Uses the response to a piece that was appended.
     private mutating func appended(_ range: Range<Int64>, _ response: Response) throws -> Step {
-        let found = offset(in: response.headers)
+        let found = requests.offset(in: response.headers)
         switch `protocol` {
         case .draft:
             // A response without the field does not complete the upload, even after the last piece.
@@ -255,6 +262,7 @@ struct UploadTransfer {
         case .tus:
             guard let new = found, new <= range.upperBound else { throw wrongOffset(response) }
             try accept(new, response)
+            isLengthDeferred = false
             if new == source.length { return .complete(response) }
             try stall(isWhole: new == range.upperBound, response)
         }
@@ -298,7 +306,17 @@ struct UploadTransfer {
     }
 
     /// Discards the state of the upload, so that the next request creates a new one.
-    mutating func startOver(_ reason: String) throws {
+    ///
+    /// - Parameter response: The response of a server that no longer has the upload.
+    /// - Throws: An error after too many restarts, and if the caller has passed the URL.
+    mutating func startOver(_ reason: String, _ response: Response? = nil) throws {
+        if isGiven, let response {
+            if [404, 410].contains(response.status) { _ = isOver.set() }
+            throw WebServiceError.unacceptable(response, work.request)
+        }
+        guard !isGiven else {
+            throw WebServiceError(.upload, "\(reason), so it cannot be continued; create another one")
+        }
         restarts += 1
         guard restarts <= Self.maximumRestarts else {
             throw WebServiceError(.upload, "\(reason), after \(Self.maximumRestarts) restarts; upload the file later")
@@ -367,18 +385,6 @@ struct UploadTransfer {
         return UploadedFile(
             byteCount: source.length, resumedFrom: resumedFrom ?? 0, restarts: restarts, location: location,
             response: response)
-    }
-
-    /// Ends the upload on the server, if there is one.
-    func delete() async throws -> (value: Bool, response: Response) {
-        guard let location = state.location else {
-            try file.remove()
-            return (false, Response(data: Data(), urlResponse: nil))
-        }
-        let response = try await work.send(
-            try resource(.DELETE, location), accepting: { missing.contains($0.status) })
-        try file.remove()
-        return (true, response)
     }
 
     func violation(_ message: String, _ response: Response) -> WebServiceError {

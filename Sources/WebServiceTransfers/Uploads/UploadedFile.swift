@@ -28,7 +28,8 @@ public enum UploadProtocol: Sendable, Hashable {
     /// Resumable Uploads for HTTP (draft-ietf-httpbis-resumable-upload, interop version 8).
     case draft
     /// The tus protocol, version 1.0, with the extensions creation, creation-with-upload, checksum,
-    /// expiration and termination.
+    /// expiration and termination. The length of an upload whose URL the caller passes may be
+    /// deferred (creation-defer-length).
     case tus
 }
 

@@ -166,8 +166,25 @@ struct UploadLimitTests {
     }
 
     @Test(
+        "A server of the draft without limits declares the media type of pieces",
+        arguments: [
+            ("application/partial-upload", true), ("text/a;b=c, Application/Partial-Upload;q=1", true),
+            ("application/*, */*", false), ("application/partial-uploads", false), (",;,", false),
+        ])
+    func acceptPatch(_ value: String, _ isSupported: Bool) async throws {
+        let fixture = try UploadFixture(.draft)
+        fixture.server.set { request, _ in
+            request.method == .OPTIONS ? MockResponse(statusCode: 204, headers: ["Accept-Patch": value]) : nil
+        }
+        _ = try await fixture.upload().value
+        let count = fixture.server.log.filter { $0 == "PATCH /uploads/1" }.count
+        #expect(count == (isSupported ? 3 : 0))
+        #expect(fixture.server.violations == [])
+    }
+
+    @Test(
         "A server without support for tus receives the request of the task",
-        arguments: [200, 204, 400, 404, 405, 501])
+        arguments: [200, 204, 400, 403, 404, 405, 410, 501])
     func ordinaryTus(_ status: Int) async throws {
         let fixture = try UploadFixture(.tus)
         let received = Collected<ReceivedRequest>()

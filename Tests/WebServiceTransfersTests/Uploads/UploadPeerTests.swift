@@ -11,6 +11,15 @@ private enum Tuspyserver {
     static let modules = ProcessInfo.processInfo.environment["WEBSERVICE_TUSPYSERVER"]
 }
 
+/// Sends other requests in place of OPTIONS, which the server rejects with status 405.
+private struct RejectedOptions: Interceptor {
+    func intercept(_ request: Request, next: Next) async throws -> Response {
+        var request = request
+        if request.method == .OPTIONS { request.method = "LINK" }
+        return try await next(request)
+    }
+}
+
 /// Uploads to tuspyserver, an independent server of tus.
 ///
 /// `scripts/test` installs it if possible; `Support/tus-server.py` starts it.
@@ -73,5 +82,66 @@ struct UploadPeerTests {
         _ = await ended.result
         #expect(try await request().endUpload(resuming: .tus).value)
         #expect(try await request().endUpload(resuming: .tus).value == false)
+    }
+
+    @Test(
+        "A file with metadata, and without OPTIONS, is continued, listed and ended",
+        arguments: UploadSession.allCases, [true, false])
+    func metadata(_ session: UploadSession, _ sendsOptions: Bool) async throws {
+        let files = TemporaryFolder()
+        let service = WebService(try await start(files.url), session: try session.session())
+        let content = UploadFixture.content(1_000_000)
+        let folder = TemporaryFolder.forTest()
+        let file = try folder.file("a.iso", content)
+        let upload = {
+            service.POST("/files/").setBody(file: file).upload(
+                resuming: .tus, metadata: ["filename": "wörld.iso", "filetype": "a/b", "empty": ""],
+                pieceSize: 100_000, sendsOptions: sendsOptions)
+        }
+        let interrupt = {
+            let task = upload()
+            task.onProgress { if $0.bytesSent >= 500_000, $0.bytesSent < 1_000_000 { task.cancel() } }
+            _ = await task.result
+        }
+        await interrupt()
+        let listed = try #require(try await UploadedFile.Partial.list(in: folder.url).first)
+        let continued = try await upload().value
+        #expect(continued.resumedFrom > 0)
+        #expect(continued.location == listed.location)
+        let name = try #require(continued.location?.lastPathComponent)
+        let isStored = try Data(contentsOf: files.url.appendingPathComponent(name)) == content
+        #expect(isStored)
+        let info = try Data(contentsOf: files.url.appendingPathComponent(name + ".info"))
+        let metadata = (try JSONSerialization.jsonObject(with: info) as? [String: Any])?["metadata"]
+        #expect(metadata as? [String: String] == ["filename": "wörld.iso", "filetype": "a/b", "empty": ""])
+
+        await interrupt()
+        let second = try #require(try await UploadedFile.Partial.list(in: folder.url).first)
+        // Without the state, the URL is sufficient.
+        try await second.remove()
+        let given = try await service.POST("/files/").setBody(file: file)
+            .upload(resuming: .tus, at: second.location, pieceSize: 100_000).value
+        #expect(given.resumedFrom > 0)
+        #expect(given.location == second.location)
+
+        await interrupt()
+        try FileManager.default.removeItem(at: file)
+        let third = try #require(try await UploadedFile.Partial.list(in: folder.url).first)
+        #expect(try await third.task(with: service).endUpload(resuming: .tus).value)
+        #expect(try names(in: folder.url) == [])
+    }
+
+    @Test("A file arrives although OPTIONS is rejected", arguments: UploadSession.allCases)
+    func rejectedOptions(_ session: UploadSession) async throws {
+        let files = TemporaryFolder()
+        let service = WebService(try await start(files.url), session: try session.session())
+        service.interceptors = [RejectedOptions()]
+        let content = UploadFixture.content(250_000)
+        let file = try TemporaryFolder.forTest().file("a.iso", content)
+        let uploaded = try await service.POST("/files/").setBody(file: file)
+            .upload(resuming: .tus, metadata: ["filename": "a.iso"], pieceSize: 100_000).value
+        let name = try #require(uploaded.location?.lastPathComponent)
+        let isStored = try Data(contentsOf: files.url.appendingPathComponent(name)) == content
+        #expect(isStored)
     }
 }

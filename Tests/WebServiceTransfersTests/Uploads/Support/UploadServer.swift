@@ -91,6 +91,18 @@ final class UploadServer: Sendable {
             state.uploads[path] = upload
         }
     }
+    /// Adds an upload that no client has created.
+    ///
+    /// - Returns: Its URL.
+    func create(_ data: Data, length: Int) throws -> URL {
+        let path = state.withLock { state in
+            state.created += 1
+            state.uploads["/uploads/\(state.created)"] = Upload(data: data, length: length, fields: [:])
+            return "/uploads/\(state.created)"
+        }
+        guard let url = URL(string: server.baseURLString + path) else { throw URLError(.badURL) }
+        return url
+    }
     func forgetUploads() { state.withLock { $0.uploads = [:] } }
     func forgetRequests() { state.withLock { ($0.requests, $0.violations) = ([], []) } }
 

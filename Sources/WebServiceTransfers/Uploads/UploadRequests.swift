@@ -3,10 +3,66 @@ import SystemCrypto
 import WebServiceCore
 import WebServiceFields
 
-/// The requests of an upload.
-extension UploadTransfer {
+/// The requests for an upload on the server.
+struct UploadRequests: Sendable {
     /// The version of the draft that client and server must agree on.
     static let interopVersion: Int64 = 8
+
+    let work: TaskWork
+    let `protocol`: UploadProtocol
+    /// The URL of the file.
+    let file: URL
+    /// The type of the file, unless the request has a field with its type.
+    let contentType: String?
+    /// The URL of the task's request.
+    let url: String
+
+    /// - Throws: `WebServiceError.Code.upload` if the request has no file as its body.
+    init(_ work: TaskWork, _ protocol: UploadProtocol) throws {
+        let request = work.request
+        guard case .file(let file, let contentType) = request.content.content, !request.parametersBelongInBody else {
+            throw WebServiceError(.upload, "the request has no file as its body; set one with setBody(file:)")
+        }
+        guard !request.options.compressesBody else {
+            throw WebServiceError(
+                .upload,
+                "an upload with a compressed body cannot be continued; compress the file, or set compressesBody to "
+                    + "false")
+        }
+        guard !request.method.forbidsBody else {
+            throw WebServiceError(.upload, "a \(request.method) request has no body to upload; use PUT or POST")
+        }
+        guard file.isFileURL, file.path.utf8.first == UInt8(ascii: "/"), !file.path.utf8.contains(0) else {
+            throw WebServiceError(.upload, "the body has a URL that is not a file URL; use URL(fileURLWithPath:)")
+        }
+        (self.work, self.protocol, self.file, self.contentType) = (work, `protocol`, file, contentType)
+        // The file may no longer exist.
+        var bodyless = request
+        bodyless.content = .data(Data())
+        url = try bodyless.encode().url
+    }
+
+    /// The request and the file, for the state.
+    var listing: UploadState.Listing {
+        UploadState.Listing(
+            protocol: "\(`protocol`)", method: work.request.method.rawValue, url: url, file: file.path)
+    }
+
+    /// The statuses with which a server responds to HEAD and DELETE if it no longer has the upload
+    /// (tus 1.0, HEAD).
+    var missing: Set<Int> { `protocol` == .tus ? [403, 404, 410] : [404, 410] }
+
+    /// Ends the upload on the server, if there is one, and removes its state.
+    func end(_ location: String?, _ file: UploadStateFile) async throws -> (value: Bool, response: Response) {
+        guard let location else {
+            try file.remove()
+            return (false, Response(data: Data(), urlResponse: nil))
+        }
+        let response = try await work.send(
+            try resource(.DELETE, location), accepting: { missing.contains($0.status) })
+        try file.remove()
+        return (true, response)
+    }
 
     /// Returns the request of the task without the fields that describe its body or its target.
     func bare(_ method: Request.Method) -> Request {
@@ -30,9 +86,9 @@ extension UploadTransfer {
         return request
     }
 
-    /// Returns the absolute URL of the upload that a response contains.
+    /// Returns the absolute URL of the upload that a response contains, or that the caller passes.
     ///
-    /// - Parameter base: The URL of that response.
+    /// - Parameter base: The URL of that response, or of the request.
     func location(_ values: [String], from base: String) throws -> String {
         guard values.first?.isEmpty == false, let url = try target(values, from: base, .HEAD).url?.absoluteString else {
             throw Self.unusable
@@ -54,7 +110,7 @@ extension UploadTransfer {
         }
     }
 
-    private static let unusable = WebServiceError(.upload, "the server returned no usable URL of the upload")
+    private static let unusable = WebServiceError(.upload, "the URL of the upload is absent or cannot be used")
 
     /// Adds the field that identifies the version of the protocol.
     func addVersion(to request: inout Request) {
@@ -63,25 +119,6 @@ extension UploadTransfer {
         case .tus: request.headers["Tus-Resumable"] = "1.0.0"
         }
     }
-
-    /// Returns the request that appends a range of the file.
-    func appending(_ range: Range<Int64>, at location: String) async throws -> Request {
-        var request = try resource(.PATCH, location)
-        request.headers["Upload-Offset"] = "\(range.lowerBound)"
-        switch `protocol` {
-        case .draft:
-            request.headers["Upload-Complete"] = range.upperBound == source.length ? "?1" : "?0"
-            request.content = source.body(range, contentType: "application/partial-upload")
-        case .tus:
-            request.content = source.body(range, contentType: Self.tusContentType)
-            if let function = state.checksum.flatMap(HashFunction.init) {
-                request.headers["Upload-Checksum"] = try function.checksum(of: range, in: source)
-            }
-        }
-        return request
-    }
-
-    static let tusContentType = "application/offset+octet-stream"
 
     /// The offset in a response; `nil` if it is absent or malformed.
     func offset(in headers: Headers) -> Int64? {
@@ -92,6 +129,28 @@ extension UploadTransfer {
     func length(in headers: Headers) -> Int64? {
         `protocol` == .draft ? headers.uploadInteger("Upload-Length") : headers.tusInteger("Upload-Length")
     }
+}
+
+extension UploadTransfer {
+    /// Returns the request that appends a range of the file.
+    func appending(_ range: Range<Int64>, at location: String) async throws -> Request {
+        var request = try requests.resource(.PATCH, location)
+        request.headers["Upload-Offset"] = "\(range.lowerBound)"
+        switch `protocol` {
+        case .draft:
+            request.headers["Upload-Complete"] = range.upperBound == source.length ? "?1" : "?0"
+            request.content = source.body(range, contentType: "application/partial-upload")
+        case .tus:
+            request.content = source.body(range, contentType: Self.tusContentType)
+            if isLengthDeferred { request.headers["Upload-Length"] = "\(source.length)" }
+            if let function = state.checksum.flatMap(HashFunction.init) {
+                request.headers["Upload-Checksum"] = try function.checksum(of: range, in: source)
+            }
+        }
+        return request
+    }
+
+    static let tusContentType = "application/offset+octet-stream"
 }
 
 extension HashFunction {

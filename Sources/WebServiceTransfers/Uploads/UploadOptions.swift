@@ -1,0 +1,48 @@
+import Foundation
+import WebServiceCore
+
+/// The parameters of an upload.
+struct UploadOptions: Sendable {
+    let `protocol`: UploadProtocol
+    /// The URL of an upload that the server has already created.
+    var location: URL?
+    var metadata: [String: String] = [:]
+    var pieceSize = 8 << 20
+    /// The folder of the state; `nil` for that of the file.
+    var folder: URL?
+    var sendsOptions = true
+
+    /// Returns the value of `Upload-Metadata` (tus 1.0, extension creation), in the order of the
+    /// keys; `nil` if there is no metadata.
+    ///
+    /// - Throws: `WebServiceError.Code.upload` for metadata that cannot be sent.
+    func metadataField() throws(WebServiceError) -> String? {
+        guard !metadata.isEmpty else { return nil }
+        guard `protocol` == .tus else {
+            throw WebServiceError(
+                .upload, "the draft has no metadata; set fields of the request, such as Content-Disposition")
+        }
+        guard location == nil else {
+            throw WebServiceError(
+                .upload, "metadata is sent only with the request that creates an upload; do not pass the URL of one")
+        }
+        for key in metadata.keys where key.isEmpty || !key.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != 0x2C })
+        {
+            throw WebServiceError(
+                .upload,
+                "the metadata key '\(String(key.prefix(64)).escapingControls)' is empty or has characters other than "
+                    + "printable ASCII, or a space or a comma; use a key such as 'filename'")
+        }
+        let pairs = metadata.sorted { $0.key < $1.key }.map { key, value in
+            value.isEmpty ? key : "\(key) \(Data(value.utf8).base64EncodedString())"
+        }
+        let field = pairs.joined(separator: ",")
+        guard field.utf8.count <= Request.maximumHeaderValueLength else {
+            throw WebServiceError(
+                .upload,
+                "the metadata has \(field.utf8.count) bytes, but a field at most "
+                    + "\(Request.maximumHeaderValueLength); send less")
+        }
+        return field
+    }
+}
