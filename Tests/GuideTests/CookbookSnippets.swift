@@ -162,7 +162,9 @@ struct ChatChunk: Decodable, Sendable {
 
     func upload(_ file: URL, with service: WebService) async {
         let upload = service.PUT("/videos/7").setBody(file: file, contentType: "video/mp4").empty()
-        for await progress in upload.resume().progress { fraction = progress.fractionSent ?? fraction }
+        let updates = upload.progress
+        upload.resume()
+        for await progress in updates { fraction = progress.fractionSent ?? fraction }
         do {
             try await upload.value
             message = "The video is uploaded."
