@@ -25,7 +25,7 @@ extension Outbox {
         for (item, isExpired) in expired.map({ ($0, true) }) + started.map({ ($0, false) }) {
             state.withLock { state in
                 // The outbox may have been closed or the entry removed since the lines above.
-                guard !state.isClosed, state.items[item.entry.id] != nil else {
+                guard !state.isEnding, state.items[item.entry.id] != nil else {
                     isReleased = true
                     state.change(item.entry.id) { $0.entry.state = .waiting }
                     return state.release(item)
@@ -72,13 +72,12 @@ extension Outbox {
             // The date of an entry that could not be read before was unknown.
             if isExpired || item.entry.expirationDate.map({ $0 <= clock.date }) ?? false {
                 uncount()
-                return await expire(id, request)
+                return await expire(item, request)
             }
             if let canSend = options.canSend {
-                let turn = state.withLock(\.conditionTurn)
+                guard let turn = state.withLock({ $0.beginCondition(item) }) else { return }
                 let isMet = await canSend(item.entry)
-                let isSent = isMet && !Task.isCancelled
-                guard let begun = change({ $0.begin(id, canSend: isSent, turn: turn) }) else { return }
+                guard let begun = change({ $0.begin(id, canSend: isMet && !$0.isEnding, turn: turn) }) else { return }
                 item = begun
             }
             var noted = request
@@ -154,7 +153,8 @@ extension Outbox {
                     StoredResponse($0, isTruncated: isTruncated, to: request, of: item.entry, date: clock.date)
                 })
         }
-        let isCounted = !kind.isUnconnected
+        // An invalidated service has sent nothing.
+        let isCounted = !kind.isUnconnected && kind != .error(.serviceInvalidated)
         let changed = state.withLock { state in
             state.change(id) {
                 $0.entry.lastFailure = kind
@@ -177,11 +177,12 @@ extension Outbox {
         } else if case .status = kind {
             state.withLock { $0.outage.succeed(id) }
         }
-        await report(Failure(entry: entry, request: request, response: response, error: error, kind: kind))
+        await report(Failure(entry: entry, request: request, response: response, error: error, kind: kind), of: item)
     }
 
     /// Reports an expired entry.
-    private func expire(_ id: UUID, _ request: Request) async {
+    private func expire(_ item: OutboxState.Item, _ request: Request) async {
+        let id = item.entry.id
         let kind = Failure.Kind.error(.entryExpired)
         guard let entry = state.withLock({ state in state.change(id) { $0.entry.lastFailure = kind } })?.entry else {
             return
@@ -189,20 +190,16 @@ extension Outbox {
         let error = WebServiceError(
             .entryExpired, "the entry has expired before it was sent; submit another request if it is still needed",
             request: request)
-        await report(Failure(entry: entry, request: request, response: nil, error: error, kind: kind))
+        await report(Failure(entry: entry, request: request, response: nil, error: error, kind: kind), of: item)
     }
 
     /// Reports a permanent failure, and does what the closure decides.
-    private func report(_ failure: Failure) async {
+    private func report(_ failure: Failure, of item: OutboxState.Item) async {
         let id = failure.entry.id
-        // A decision may take long, and is not a request in flight.
-        state.withLock { state in
-            state.decisions += 1
-            state.outage.end(id)
-        }
+        guard state.withLock({ $0.beginDecision(item) }) else { return pause(id, after: nil) }
         sendNext()
         let decision = await decide(failure)
-        state.withLock { $0.decisions -= 1 }
+        state.withLock { $0.endDecision(item) }
         if removeIfReplaced(id) { return }
         switch decision {
         case .drop: await remove(id, as: .removed)
@@ -261,7 +258,9 @@ extension Outbox {
             let stored = try StoredRequest(request, of: item.entry, service, options)
             try await onQueue("the entry could not be replaced") { [self] in
                 // The entry may have been removed in the meantime, possibly by another process.
-                guard state.withLock({ $0.items[id] }) != nil, try folder.contains(item.name) else { return }
+                guard let isReleased = state.withLock({ $0.items[id] == nil ? nil : $0.isReleased }), !isReleased,
+                    try folder.contains(item.name)
+                else { return }
                 try folder.replace(item.name, with: stored)
             }
         } catch {
@@ -291,7 +290,7 @@ extension Outbox {
         }
         do {
             try await onQueue("the entry could not be removed") { [self] in
-                guard let item = state.withLock({ $0.items[id] }) else { return }
+                guard let item = state.withLock({ $0.isReleased ? nil : $0.items[id] }) else { return }
                 if let response = item.response {
                     let name = OutboxNames.response(to: item.name)
                     try folder.replace(

@@ -47,7 +47,7 @@ public final class Outbox: Sendable {
         let date = clock.date
         folder.queue.run { folder.removeTemporaryFiles(before: date.addingTimeInterval(-3600)) }
         state.withLock { $0.hasCondition = options.canSend != nil }
-        if service.accountScope?.add(self) == false { state.withLock { $0.close() } }
+        if service.accountScope?.add(self) == false { state.withLock { _ = $0.close() } }
     }
 
     deinit {
@@ -95,7 +95,7 @@ public final class Outbox: Sendable {
             storesResponse: storesResponse)
         let stored = try StoredRequest(request, of: entry, service, options)
         return try await onQueue("the entry could not be written") { [self] in
-            guard !state.withLock(\.isClosed) else { throw closedError }
+            guard !state.withLock(\.isEnding) else { throw closedError }
             let added = try folder.add(stored, maximumCount: options.maximumCount)
             if !added.replaced.isEmpty { change { state in added.replaced.forEach { state.replace($0) } } }
             // An entry whose submission had returned is in the list, which was read after this
@@ -235,24 +235,64 @@ public final class Outbox: Sendable {
     ///
     /// When the method returns, nothing is in flight. The method waits for a call of `onFailure`
     /// that is in progress, so do not await it in that closure.
-    public func close() async {
-        let tasks = state.withLock { state in
-            state.close()
-            return Array(state.tasks.values)
-        }
+    public func close() async { await close(waitsForClosures: true) }
+
+    private func close(waitsForClosures: Bool) async {
+        let tasks = state.withLock { $0.close() }
         for task in tasks { task.cancel() }
-        for task in tasks { await task.value }
+        for task in waitsForClosures ? tasks : state.withLock(\.sendingTasks) { await task.value }
+        if !tasks.isEmpty { await (service.session as? any SettlingSession)?.settle() }
         _ = try? await onQueue("") { [self] in  // does not throw
-            change { $0.endUpdates() }
+            change { state in
+                state.release()
+                state.endUpdates()
+            }
             folder.unlock()
             watch.withLock { $0 = nil }
         }
     }
 
+    /// Begins no further request, waits until those in flight have ended, and closes the outbox. At
+    /// the limit, cancels what is still in flight.
+    ///
+    /// Call it when the program ends, for example in the handler of SIGTERM:
+    /// ```swift
+    /// if await !outbox.finish(within: .seconds(20)) { logger.warning("requests were cancelled") }
+    /// ```
+    /// - From the call on, `submit` throws `outboxClosed`, and no entry is sent or reported as
+    ///   expired. A submission that has begun before is completed or throws the same error.
+    /// - The requests in flight continue, with the retries and redirects of the service. Their
+    ///   results are stored as usual: the entry or its removal is on the disk. After a permanent
+    ///   failure, `onFailure` is called, and its decision counts. A replacement is stored and sent
+    ///   the next time.
+    /// - At the limit, or if the calling Swift task is cancelled, requests are cancelled, and their
+    ///   entries remain. A call of `onFailure` or `canSend` is cancelled and not waited for, so it
+    ///   may await this method. Its result then has no effect.
+    /// - The method then does what ``close()`` does: another process takes over, and the entries
+    ///   that remain are sent by it, or when the outbox is opened again.
+    ///
+    /// Concurrent calls all wait until everything has ended, or until the first of their limits.
+    /// ``close()`` cancels what they wait for. After ``close()``, nothing is in flight, and the
+    /// method returns at once. The service is not changed.
+    ///
+    /// - Parameter limit: The maximum duration of the wait, on the service's clock.
+    /// - Returns: Whether everything in flight has ended; `false` if something was cancelled by
+    ///   this call, another one, ``close()`` or a log-out.
+    @discardableResult
+    public func finish(within limit: Duration) async -> Bool {
+        _ = try? await clock.value(within: limit) { [self] in await finish() }  // the cancellation of the Swift task
+        await cancelRest()
+        return !state.withLock(\.isCut)
+    }
+
     private var closedError: WebServiceError {
+        let scope = service.accountScope
         let remedy =
-            service.accountScope?.isEnded == true
-            ? " because its account is logged out; create another Account, and open its outbox" : "; open it again"
+            switch (scope?.isEnded, scope?.isFinishing) {
+            case (true?, _): " because its account is logged out; create another Account, and open its outbox"
+            case (_, true?): " because its account has finished; create another Account, and open its outbox"
+            default: "; open it again"
+            }
         return WebServiceError(.outboxClosed, "the outbox in '\(folder.place.path)' is closed\(remedy)")
     }
 
@@ -295,4 +335,12 @@ extension Outbox: AccountMember {
         await close()
         state.withLock { $0.removeAll() }
     }
+
+    /// Begins no further request, and waits until those in flight have ended.
+    package func finish() async {
+        for task in state.withLock({ $0.beginEnd() }) { await task.value }
+    }
+
+    /// Closes the outbox without waiting for custom closures.
+    package func cancelRest() async { await close(waitsForClosures: false) }
 }
