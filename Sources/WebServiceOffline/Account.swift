@@ -92,6 +92,9 @@ public final class Account: Sendable {
     /// A Boolean value that indicates whether a log-out has begun.
     public var isLoggedOut: Bool { scope.isEnded }
 
+    /// Whether ``finish(within:)`` was called.
+    var isFinishing: Bool { scope.isFinishing }
+
     /// Returns the URL of a file or folder in the folder of the account.
     public func file(_ name: String) -> URL { folder.appendingPathComponent(name) }
 

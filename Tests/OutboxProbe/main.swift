@@ -11,7 +11,7 @@ import WebServiceSQLite
 
 // Submits requests to an outbox in a separate process, for tests that kill the process:
 //
-//     outbox-probe PATH URL NAME ROUND COUNT [created] [terms]
+//     outbox-probe PATH URL NAME ROUND COUNT [created] [terms] [finish]
 //
 // PATH is a folder, or a database if it ends with `.sqlite`. With `created`, the program first
 // creates the folder.
@@ -22,6 +22,8 @@ import WebServiceSQLite
 // of NAME/2 expire after up to 20 milliseconds. The program prints `got PATH` for each response,
 // with its body, `removed PATH` after it has removed the response, and `expired PATH` for a request
 // that it drops.
+// With `finish`, SIGTERM finishes the outbox, after which the program prints `finished` with the
+// result, and ends.
 //
 //     outbox-probe log-out FOLDER
 //
@@ -31,7 +33,7 @@ import WebServiceSQLite
 // The exit status is 0 for success, 1 for an error and 2 for wrong arguments.
 
 /// Writes a line without buffering, because the process may end before the next one.
-func write(_ line: String) {
+nonisolated func write(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }
 
@@ -43,6 +45,20 @@ func logOut(in folder: URL) async throws {
     try FileManager.default.createDirectory(at: nested, withIntermediateDirectories: true)
     try Data("secret".utf8).write(to: nested.appendingPathComponent("token"))
     try await account.logOut()
+}
+
+/// Finishes the outbox when the process receives SIGTERM, and then ends the process.
+nonisolated func finishOnTermination(_ outbox: Outbox) -> any DispatchSourceSignal {
+    signal(SIGTERM, SIG_IGN)
+    let source = DispatchSource.makeSignalSource(signal: SIGTERM, queue: .global())
+    source.setEventHandler {
+        Task.detached {
+            write("finished \(await outbox.finish(within: .seconds(60)))")
+            exit(0)
+        }
+    }
+    source.activate()
+    return source
 }
 
 let arguments = Array(CommandLine.arguments.dropFirst())
@@ -57,7 +73,7 @@ if arguments.count == 2, arguments[0] == "log-out" {
     }
 }
 guard arguments.count >= 5, let count = Int(arguments[4]) else {
-    print("outbox-probe PATH URL NAME ROUND COUNT [created] [terms]")
+    print("outbox-probe PATH URL NAME ROUND COUNT [created] [terms] [finish]")
     exit(2)
 }
 do {
@@ -89,6 +105,8 @@ do {
     #else
     let outbox = try service.outbox(in: file, options: options, onFailure: onFailure)
     #endif
+    let termination = arguments.contains("finish") ? finishOnTermination(outbox) : nil
+    defer { withExtendedLifetime(termination) {} }
     if hasTerms {
         Task {
             for try await stored in outbox.responses {
@@ -111,6 +129,8 @@ do {
     write("done")
     _ = FileHandle.standardInput.readDataToEndOfFile()
     await outbox.close()
+} catch let error as WebServiceError where error.code == .outboxClosed {
+    while true { pause() }  // until the outbox has finished
 } catch {
     write("failed: \(error)")
     exit(1)

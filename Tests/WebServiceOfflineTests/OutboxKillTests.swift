@@ -79,6 +79,32 @@ struct OutboxKillTests {
     }
 
     @Test(
+        "A process that finishes its outbox after SIGTERM loses no request and sends none twice",
+        arguments: OutboxPlace.allCases)
+    func finishes(_ place: OutboxPlace) async throws {
+        let effects = Effects()
+        let server = try MockServer.forTest { try effects.respond(to: $0) }
+        let outbox = place.url(in: scratch)
+        var random = SeededGenerator(seed: 5)
+        var acknowledged: [String] = []
+        for round in 0..<amount(6, thorough: 100, soak: 500) {
+            let probe = OutboxProbe(outbox, server, "a", round, count: 6, finishes: true)
+            let instant =
+                switch Instant.random(using: &random) {
+                case .submission(let count): Instant.submission(max(count, 1))  // the program handles the signal
+                case let request: request
+                }
+            let (status, paths) = try await probe.end(at: instant, with: SIGTERM, effects)
+            #expect(status == 0)
+            #expect(probe.otherLines.values == ["finished true"])
+            acknowledged += paths
+        }
+        #expect(try await effects.drain(place, outbox, server) == [])
+        effects.expect(acknowledged)
+        #expect(effects.repeated == [])
+    }
+
+    @Test(
         "Killed processes lose no response, no replacement and no report of an expired request",
         .permit(minutes: isThorough ? 60 : 3), arguments: OutboxPlace.allCases)
     func terms(_ place: OutboxPlace) async throws {
@@ -167,6 +193,10 @@ final class Effects: Sendable {
     private struct State {
         var keys: Set<String> = []
         var paths: [String] = []
+        /// The keys of the requests with a response that removes their entries.
+        var delivered: Set<String> = []
+        /// The paths of the requests that were sent again after such a response.
+        var repeated: [String] = []
         var requestCount = 0
         var trap: Trap?
 
@@ -183,6 +213,7 @@ final class Effects: Sendable {
     /// The paths of the effects, in order.
     var paths: [String] { state.withLock(\.paths) }
     var requestCount: Int { state.withLock(\.requestCount) }
+    var repeated: [String] { state.withLock(\.repeated) }
 
     static func entity(_ path: String) -> String {
         let parts = path.split(separator: "/")
@@ -202,6 +233,7 @@ final class Effects: Sendable {
         guard let key = request.headers["Idempotency-Key"] else { return .status(400) }
         let (number, trap) = state.withLock { state in
             state.requestCount += 1
+            if state.delivered.contains(key) { state.repeated.append(request.path) }
             state.trap?.count -= 1
             let isDue = state.trap.map { $0.count <= 0 } ?? false
             return (state.requestCount, isDue ? state.trap.take() : nil)
@@ -212,6 +244,7 @@ final class Effects: Sendable {
         if number % 7 == 0 { return .status(503) }
         state.withLock { state in
             if state.keys.insert(key).inserted { state.paths.append(request.path) }
+            if number % 11 != 0 { state.delivered.insert(key) }
         }
         return MockResponse(statusCode: number % 11 == 0 ? 502 : 201, data: Data(request.path.utf8))
     }
@@ -272,14 +305,15 @@ struct OutboxProbe {
     ///   - createsFolder: Whether the program creates the folder before it opens the outbox.
     init(
         _ outbox: URL, _ server: MockServer, _ name: String, _ round: Int, count: Int,
-        createsFolder: Bool = false, hasTerms: Bool = false, environment: [String: String] = [:]
+        createsFolder: Bool = false, hasTerms: Bool = false, finishes: Bool = false,
+        environment: [String: String] = [:]
     ) {
         self.name = name
         self.round = round
         process = ChildProcess(
             programPath("outbox-probe"),
             [outbox.path, server.baseURLString, name, "\(round)", "\(count)"] + (createsFolder ? ["created"] : [])
-                + (hasTerms ? ["terms"] : []),
+                + (hasTerms ? ["terms"] : []) + (finishes ? ["finish"] : []),
             environment: ["SWIFT_BACKTRACE": "enable=no", "HOME": outbox.deletingLastPathComponent().path].merging(
                 environment
             ) { $1 },
@@ -297,27 +331,33 @@ struct OutboxProbe {
 
     /// Runs and kills the process, and returns the paths of the requests that it had submitted.
     func kill(at instant: Instant, _ effects: Effects) async throws -> [String] {
+        try await end(at: instant, with: SIGKILL, effects).paths
+    }
+
+    /// Runs the process, sends a signal to it, and returns its exit status and the paths of the
+    /// requests that it had submitted.
+    func end(
+        at instant: Instant, with signal: Int32, _ effects: Effects
+    ) async throws -> (status: Int32, paths: [String]) {
         switch instant {
         case .submission(let count):
             try process.run()
-            if count == 0 { process.send(SIGKILL) }
+            if count == 0 { process.send(signal) }
             // The process may submit further requests before it ends.
             let paths = try await lines { [process] line in
-                if line == "ack \(count - 1)" { process.send(SIGKILL) }
+                if line == "ack \(count - 1)" { process.send(signal) }
                 return false
             }
-            process.waitUntilExit()
-            return paths
+            return (process.waitUntilExit(), paths)
         case .request(let count, let hasEffect):
             effects.set(count, hasEffect: hasEffect) { [process] in
                 guard process.isRunning else { return false }
-                process.send(SIGKILL)
+                process.send(signal)
                 return true
             }
             try process.run()
             let paths = try await lines { _ in false }
-            process.waitUntilExit()
-            return paths
+            return (process.waitUntilExit(), paths)
         }
     }
 
