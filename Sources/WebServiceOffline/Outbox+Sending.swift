@@ -72,7 +72,12 @@ extension Outbox {
             // The date of an entry that could not be read before was unknown.
             if isExpired || item.entry.expirationDate.map({ $0 <= clock.date }) ?? false {
                 uncount()
-                return await expire(item, request)
+                return await fail(
+                    item, request,
+                    WebServiceError(
+                        .entryExpired,
+                        "the entry has expired before it was sent; submit another request if it is still needed",
+                        request: request))
             }
             if let canSend = options.canSend {
                 guard let turn = state.withLock({ $0.beginCondition(item) }) else { return }
@@ -80,11 +85,32 @@ extension Outbox {
                 guard let begun = change({ $0.begin(id, canSend: isMet && !$0.isEnding, turn: turn) }) else { return }
                 item = begun
             }
+            var copy: OutboxCopies.Copy?
+            if let file = stored.head.file {
+                let result = await Result.catching {
+                    try await onQueue("") { [self] in try folder.copies.open(id, file) }
+                }
+                copy = try? result.get()  // see below
+                if copy == nil {
+                    state.withLock { state in _ = state.change(id) { $0.entry.attempts -= 1 } }
+                    guard case .success = result else { return setAsideUnreadable(item, stored.file) }
+                    return await fail(
+                        item, request,
+                        WebServiceError(
+                            .encoding,
+                            "the copy of the file that is the body of the entry is missing or has another size; "
+                                + "submit the request again", request: request))
+                }
+            }
             var noted = request
             noted.options.redirectPolicy.keepsMethodAndOrigin = true
             noted.options.interceptors.append(OutboxNote(item.entry))
             // Otherwise, the deadline would apply only until the head of a streamed response.
-            if item.entry.storesResponse { noted.options.deadline = service.options.deadline ?? .seconds(600) }
+            if item.entry.storesResponse || stored.head.file != nil {
+                // A large file takes longer than the default; 64 KiB per second are sufficient.
+                noted.options.deadline =
+                    service.options.deadline ?? .seconds(600 + (stored.head.file?.size ?? 0) >> 16)
+            }
             let task = service.sessionTask(request: noted)
             var isTruncated = false
             let result: Result<Response, any Error>
@@ -95,7 +121,16 @@ extension Outbox {
             } catch {
                 result = .failure(error)
             }
+            if let copy { await release(copy, of: item) }
             await finish(item, request, result, isTruncated)
+        }
+    }
+
+    /// Removes the copy of the body of an entry that was removed while it was being sent.
+    private func release(_ copy: OutboxCopies.Copy, of item: OutboxState.Item) async {
+        _ = try? await onQueue("") { [self] in  // otherwise, it is removed as an orphan
+            copy.unlock()
+            if try !folder.contains(item.name) { folder.copies.remove(item.name) }
         }
     }
 
@@ -180,16 +215,13 @@ extension Outbox {
         await report(Failure(entry: entry, request: request, response: response, error: error, kind: kind), of: item)
     }
 
-    /// Reports an expired entry.
-    private func expire(_ item: OutboxState.Item, _ request: Request) async {
+    /// Reports an entry that cannot be sent.
+    private func fail(_ item: OutboxState.Item, _ request: Request, _ error: WebServiceError) async {
         let id = item.entry.id
-        let kind = Failure.Kind.error(.entryExpired)
+        let kind = Failure.Kind.error(error.code)
         guard let entry = state.withLock({ state in state.change(id) { $0.entry.lastFailure = kind } })?.entry else {
             return
         }
-        let error = WebServiceError(
-            .entryExpired, "the entry has expired before it was sent; submit another request if it is still needed",
-            request: request)
         await report(Failure(entry: entry, request: request, response: nil, error: error, kind: kind), of: item)
     }
 
@@ -255,13 +287,23 @@ extension Outbox {
         }
         guard let item = changed else { return }
         do {
-            let stored = try StoredRequest(request, of: item.entry, service, options)
+            let slot = try await onQueue("the entry could not be read") { [self] in
+                guard case .request(let stored) = try folder.content(of: item.name) else { return nil as Int? }
+                return stored.head.file?.slot
+            }
+            let stored = try StoredRequest(request, of: item.entry, service, options, slot: slot == 0 ? 1 : 0)
+            let copy = try await copyBody(of: stored)
             try await onQueue("the entry could not be replaced") { [self] in
                 // The entry may have been removed in the meantime, possibly by another process.
                 guard let isReleased = state.withLock({ $0.items[id] == nil ? nil : $0.isReleased }), !isReleased,
                     try folder.contains(item.name)
-                else { return }
+                else {
+                    copy?.unlock()
+                    return folder.copies.remove(item.name, except: slot)
+                }
                 try folder.replace(item.name, with: stored)
+                copy?.unlock()
+                folder.copies.remove(item.name, except: stored.head.file?.slot)
             }
         } catch {
             return block(id)
@@ -311,13 +353,15 @@ extension Outbox {
 
     /// Reports an entry that cannot be read, and reads it again after a pause.
     ///
-    /// - Parameter isNew: Whether the entry is added to the memory.
-    func setAsideUnreadable(_ item: OutboxState.Item, isNew: Bool = false) {
+    /// - Parameters:
+    ///   - file: The file that cannot be read. Defaults to `nil`: that of the entry.
+    ///   - isNew: Whether the entry is added to the memory.
+    func setAsideUnreadable(_ item: OutboxState.Item, _ file: URL? = nil, isNew: Bool = false) {
         change { state in
             if isNew { state.insert(item) }
             let isReported = item.entry.lastFailure == .error(.storage)
             _ = state.change(item.entry.id) { $0.entry.lastFailure = .error(.storage) }
-            if !isReported { state.addUnreadable(folder.file(of: item.name)) }
+            if !isReported { state.addUnreadable(file ?? folder.file(of: item.name)) }
         }
         pause(item.entry.id, after: nil)
     }

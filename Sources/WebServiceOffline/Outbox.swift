@@ -62,6 +62,10 @@ public final class Outbox: Sendable {
     /// error, the request is not sent, unless the folder could be neither flushed nor changed. A
     /// call that has begun is completed even if its task is cancelled.
     ///
+    /// A file is copied, in the order of the submissions and without loading it into memory, so it
+    /// may be changed or removed when the method has returned. If it changes while it is copied, the
+    /// method throws `encoding`.
+    ///
     /// The method, the URL, the header fields and the body are stored. If the URL is below the base
     /// URL, it is stored relative to it. The service's current header fields, options and
     /// interceptors apply when the request is sent; the request's own options are ignored. Add
@@ -69,7 +73,7 @@ public final class Outbox: Sendable {
     /// or the body.
     ///
     /// - Parameters:
-    ///   - request: The request. Its body must be in memory.
+    ///   - request: The request. Its body is in memory, a file, or a multipart form of both.
     ///   - entity: The identifier of the object that the request changes. Defaults to `nil`: the
     ///     request is independent of all others.
     ///   - key: The key with which the request replaces earlier ones of the same entity, or of
@@ -82,9 +86,10 @@ public final class Outbox: Sendable {
     ///     ``removeResponse(of:)`` is called; see ``responses``. Defaults to `false`.
     /// - Throws: `WebServiceError.Code.storage`, with the error of the system or the database, if
     ///   the request cannot be written; `outboxFull` with `Options.maximumCount` entries;
-    ///   `entryTooLarge` for a body of more than `Options.maximumBodyBytes`; `invalidHeader` for a
-    ///   field whose name looks like that of a credential; `encoding` for a body of a file, a
-    ///   stream or a provider; `outboxClosed`; and the errors of encoding a request.
+    ///   `entryTooLarge` for a body in memory of more than `Options.maximumBodyBytes`, and one with
+    ///   files of more than `Options.maximumFileBytes`; `invalidHeader` for a field whose name looks
+    ///   like that of a credential; `encoding` for a stream, a provider, or a file that cannot be
+    ///   read; `outboxClosed`; and the errors of encoding a request.
     @discardableResult
     public func submit(
         _ request: Request, entity: String? = nil, replacing key: String? = nil, expires expirationDate: Date? = nil,
@@ -94,9 +99,39 @@ public final class Outbox: Sendable {
             id: UUID(), entity: entity, date: clock.date, key: key, expirationDate: expirationDate,
             storesResponse: storesResponse)
         let stored = try StoredRequest(request, of: entry, service, options)
-        return try await onQueue("the entry could not be written") { [self] in
+        let copy = try await copyBody(of: stored)
+        do { return try await add(stored, copy) } catch {
+            if let copy {
+                copy.unlock()
+                folder.queue.run { [self] in removeOrphans() }
+            }
+            throw error
+        }
+    }
+
+    /// Copies the body of a request, if it is a file. The object prevents the removal of the copy.
+    func copyBody(of stored: StoredRequest) async throws -> OutboxCopies.Copy? {
+        guard let source = stored.source, let slot = stored.head.file?.slot else { return nil }
+        // A log-out waits until the file is closed.
+        let token = service.accountScope?.begin()
+        defer { withExtendedLifetime(token) {} }
+        do {
+            return try await onQueue("the body could not be copied", folder.copies.queue) { [self] in
+                try folder.copies.write(source, of: stored.head.id, slot: slot) { !state.withLock(\.isClosed) }
+            }
+        } catch is CancellationError { throw closedError }
+    }
+
+    /// Adds a request, and returns its identifier.
+    private func add(_ stored: StoredRequest, _ copy: OutboxCopies.Copy?) async throws -> UUID {
+        try await onQueue("the entry could not be written") { [self] in
             guard !state.withLock(\.isEnding) else { throw closedError }
             let added = try folder.add(stored, maximumCount: options.maximumCount)
+            if let copy {
+                copy.unlock()
+                // Another process may have sent and removed the entry.
+                if try !folder.contains(added.name) { folder.copies.remove(added.name) }
+            }
             if !added.replaced.isEmpty { change { state in added.replaced.forEach { state.replace($0) } } }
             // An entry whose submission had returned is in the list, which was read after this
             // submission began. So if the whole list is known, no entry that precedes this one is
@@ -186,6 +221,9 @@ public final class Outbox: Sendable {
 
     /// Returns the request of an entry as it would be sent now, without the changes by
     /// interceptors.
+    ///
+    /// If the request was submitted with a file, its body is the copy, which exists until the entry
+    /// is removed. Do not change it.
     ///
     /// - Returns: `nil` if there is no such entry, for example because it was sent, or if it is
     ///   damaged.
@@ -297,9 +335,9 @@ public final class Outbox: Sendable {
     }
 
     func onQueue<Result: Sendable>(
-        _ complaint: String, _ work: @escaping @Sendable () throws -> Result
+        _ complaint: String, _ queue: BlockingQueue? = nil, _ work: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
-        do { return try await folder.queue.result(of: work) } catch let failure as SystemFailure {
+        do { return try await (queue ?? folder.queue).result(of: work) } catch let failure as SystemFailure {
             throw failure.error(
                 .storage,
                 failure.number == ENOENT

@@ -42,7 +42,10 @@ extension WebService {
         }
         let store = try open()
         let outbox = Outbox(store, of: self, options: options, decide: onFailure)
-        store.queue.run { outbox.findDamagedFiles() }
+        store.queue.run {
+            outbox.findDamagedFiles()
+            outbox.removeOrphans()
+        }
         outbox.begin()
         return outbox
     }

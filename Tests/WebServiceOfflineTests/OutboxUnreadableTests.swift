@@ -24,6 +24,7 @@ struct OutboxUnreadableTests {
         var url: URL { store.url }
         var place: URL { store.place }
         var lockFile: URL { store.lockFile }
+        var copies: OutboxCopies { store.copies }
         func takeLock() throws -> Bool { try store.takeLock() }
         func unlock() { store.unlock() }
         func names() throws -> OutboxNames {
