@@ -114,7 +114,7 @@ struct OutboxCopyTests {
         #endif
         let outbox = try place.outbox(of: service, at: files.fixture.outbox)
         try await outbox.submit(files.put(server.baseURLString + "/a"))
-        await fields.wait()
+        await bodies.wait()
         #expect(fields.values == [["700000", nil]])
         #expect(bodies.values == [files.bytes])
         await eventually { await outbox.entries.isEmpty }
@@ -126,11 +126,12 @@ struct OutboxCopyTests {
         let files = try Files(.folder)
         let large = files.file.deletingLastPathComponent().appendingPathComponent("large")
         try Data().write(to: large)
-        try FileHandle(forWritingTo: large).truncate(atOffset: 64 << 20)  // 1,024 seconds more
-        files.mock.on(.PUT, "/a", MockResponse(statusCode: 200).after(.seconds(1_600)))
+        try FileHandle(forWritingTo: large).truncate(atOffset: 4 << 20)  // 64 seconds more
+        files.mock.service.options.timeout = .seconds(10_000)
+        files.mock.on(.PUT, "/a", MockResponse(statusCode: 200).after(.seconds(640)))
         let outbox = try await files.fixture.open()
         try await outbox.submit(files.put("/a", large))
-        await files.clock.advance(by: .seconds(1_600))
+        await files.clock.advance(by: .seconds(640))
         #expect(files.mock.receivedRequests.count == 1)
         #expect(await outbox.entries == [])
     }
@@ -279,7 +280,8 @@ struct OutboxCopyTests {
             withUnsafeCurrentTask { $0?.cancel() }
             return try await outbox.submit(files.put())
         }
-        #expect(try await outbox.entries.map(\.id) == [task.value])
+        let id = try await task.value
+        #expect(await outbox.entries.map(\.id) == [id])
         #expect(try files.copies().count == 1)
     }
 

@@ -105,6 +105,44 @@ struct OutboxKillTests {
     }
 
     @Test(
+        "Killed processes lose no file, send no other bytes, and leave no copy",
+        .permit(minutes: isThorough ? 60 : 3), arguments: OutboxPlace.allCases)
+    func files(_ place: OutboxPlace) async throws {
+        let effects = Effects(checksBodies: true)
+        let server = try MockServer.forTest { try effects.respond(to: $0) }
+        let outbox = place.url(in: scratch)
+        let folder = place == .folder ? outbox : outbox.deletingLastPathComponent()
+        var random = SeededGenerator(seed: 6)
+        var acknowledged: [String] = []
+        var remaining = 0
+        for round in 0..<amount(8, thorough: 150, soak: 1_000) {
+            let probe = OutboxProbe(outbox, server, "a", round, count: 9, hasTerms: round % 2 == 0, hasFiles: true)
+            acknowledged += try await probe.kill(at: .random(using: &random), effects)
+            remaining += try names(in: folder).count { $0.hasSuffix(".body") }
+        }
+        let failures = Collected<Outbox.Failure.Kind>()
+        var options = Outbox.Options()
+        options.firstPause = .milliseconds(1)
+        let last = try place.outbox(of: WebService(baseURLString: server.baseURLString), at: outbox, options: options) {
+            failures.add($0.kind)
+            return .drop
+        }
+        await eventually { await last.entries.isEmpty }
+        await last.close()
+        #expect(await last.damagedFiles == [])
+        #expect(Set(failures.values).subtracting([.error(.entryExpired)]) == [])
+        #expect(effects.changed == [])
+        let paths = effects.paths
+        #expect(Set(paths).count == paths.count)
+        // Those of other entities may have expired or been replaced.
+        #expect(effects.missing(acknowledged.filter { Effects.entity($0) == "a/0" }) == [])
+        #expect(try names(in: folder).filter { $0.hasSuffix(".body") } == [])
+        if isThorough {
+            print("\(place): \(acknowledged.count) acknowledged, \(paths.count) effects, \(remaining) copies remained")
+        }
+    }
+
+    @Test(
         "Killed processes lose no response, no replacement and no report of an expired request",
         .permit(minutes: isThorough ? 60 : 3), arguments: OutboxPlace.allCases)
     func terms(_ place: OutboxPlace) async throws {
@@ -193,6 +231,8 @@ final class Effects: Sendable {
     private struct State {
         var keys: Set<String> = []
         var paths: [String] = []
+        /// The paths of the requests whose body is not theirs.
+        var changed: [String] = []
         /// The keys of the requests with a response that removes their entries.
         var delivered: Set<String> = []
         /// The paths of the requests that were sent again after such a response.
@@ -209,11 +249,23 @@ final class Effects: Sendable {
     }
 
     private let state = Mutex(State())
+    private let checksBodies: Bool
+
+    /// - Parameter checksBodies: Whether the requests have files; see ``body(_:)``.
+    init(checksBodies: Bool = false) { self.checksBodies = checksBodies }
 
     /// The paths of the effects, in order.
     var paths: [String] { state.withLock(\.paths) }
     var requestCount: Int { state.withLock(\.requestCount) }
     var repeated: [String] { state.withLock(\.repeated) }
+    var changed: [String] { state.withLock(\.changed) }
+
+    /// Returns the body that the program `outbox-probe` copies from a file.
+    static func body(_ path: String) -> Data {
+        let number = order(path) % 1_000
+        guard number % 3 < 2 else { return Data() }
+        return Data(String(repeating: path + "\n", count: number % 2 == 0 ? 1 : 300_000 / path.count).utf8)
+    }
 
     static func entity(_ path: String) -> String {
         let parts = path.split(separator: "/")
@@ -233,6 +285,7 @@ final class Effects: Sendable {
         guard let key = request.headers["Idempotency-Key"] else { return .status(400) }
         let (number, trap) = state.withLock { state in
             state.requestCount += 1
+            if checksBodies, request.body != Self.body(request.path) { state.changed.append(request.path) }
             if state.delivered.contains(key) { state.repeated.append(request.path) }
             state.trap?.count -= 1
             let isDue = state.trap.map { $0.count <= 0 } ?? false
@@ -306,14 +359,14 @@ struct OutboxProbe {
     init(
         _ outbox: URL, _ server: MockServer, _ name: String, _ round: Int, count: Int,
         createsFolder: Bool = false, hasTerms: Bool = false, finishes: Bool = false,
-        environment: [String: String] = [:]
+        hasFiles: Bool = false, environment: [String: String] = [:]
     ) {
         self.name = name
         self.round = round
         process = ChildProcess(
             programPath("outbox-probe"),
             [outbox.path, server.baseURLString, name, "\(round)", "\(count)"] + (createsFolder ? ["created"] : [])
-                + (hasTerms ? ["terms"] : []) + (finishes ? ["finish"] : []),
+                + (hasTerms ? ["terms"] : []) + (finishes ? ["finish"] : []) + (hasFiles ? ["files"] : []),
             environment: ["SWIFT_BACKTRACE": "enable=no", "HOME": outbox.deletingLastPathComponent().path].merging(
                 environment
             ) { $1 },
