@@ -115,6 +115,7 @@ public final class Outbox: Sendable {
         // A log-out waits until the file is closed.
         let token = service.accountScope?.begin()
         defer { withExtendedLifetime(token) {} }
+        if service.accountScope != nil, token == nil { throw closedError }
         do {
             return try await onQueue("the body could not be copied", folder.copies.queue) { [self] in
                 try folder.copies.write(source, of: stored.head.id, slot: slot) { !state.withLock(\.isClosed) }

@@ -98,8 +98,8 @@ struct OutboxCopyTests {
         #expect(try files.copies().map { try Data(contentsOf: $0) } == [files.bytes, files.bytes])
     }
 
-    @Test("The body is sent with its length, and without chunks", arguments: OutboxPlace.allCases)
-    func length(_ place: OutboxPlace) async throws {
+    @Test("The body is sent with its length, and without chunks", arguments: OutboxPlace.allCases, [false, true])
+    func length(_ place: OutboxPlace, _ usesFoundation: Bool) async throws {
         let files = try Files(place)
         let fields = Collected<[String?]>()
         let bodies = Collected<Data?>()
@@ -110,7 +110,7 @@ struct OutboxCopyTests {
         }
         let service = WebService(baseURLString: server.baseURLString)
         #if WEBSERVICE_CURL
-        service.session = try CurlSession()
+        if !usesFoundation { service.session = try CurlSession() }
         #endif
         let outbox = try place.outbox(of: service, at: files.fixture.outbox)
         try await outbox.submit(files.put(server.baseURLString + "/a"))
