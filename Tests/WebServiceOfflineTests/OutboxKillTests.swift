@@ -29,18 +29,18 @@ struct OutboxKillTests {
     }
 
     @Test(
-        "Two processes with one outbox lose no request when they are killed",
-        arguments: OutboxPlace.allCases)
-    func twoProcesses(_ place: OutboxPlace) async throws {
-        let effects = Effects()
+        "Two processes with one outbox lose no request when they are killed, with files and without",
+        arguments: OutboxPlace.allCases, [false, true])
+    func twoProcesses(_ place: OutboxPlace, _ hasFiles: Bool) async throws {
+        let effects = Effects(checksBodies: hasFiles)
         let server = try MockServer.forTest { try effects.respond(to: $0) }
         let outbox = place.url(in: scratch)
         var random = SeededGenerator(seed: 2)
         var acknowledged: [String] = []
         for round in 0..<amount(4, thorough: 10, soak: 500) {
             let (first, second) = (
-                OutboxProbe(outbox, server, "a", round, count: 6),
-                OutboxProbe(outbox, server, "b", round, count: 6)
+                OutboxProbe(outbox, server, "a", round, count: 6, hasFiles: hasFiles),
+                OutboxProbe(outbox, server, "b", round, count: 6, hasFiles: hasFiles)
             )
             let instant = Instant.random(using: &random)
             try second.process.run()
@@ -55,6 +55,9 @@ struct OutboxKillTests {
         }
         #expect(try await effects.drain(place, outbox, server) == [])
         effects.expect(acknowledged)
+        #expect(effects.changed == [])
+        let folder = place == .folder ? outbox : outbox.deletingLastPathComponent()
+        #expect(try names(in: folder).filter { $0.hasSuffix(".body") } == [])
     }
 
     @Test(
