@@ -17,7 +17,9 @@ struct OutboxCopyTests {
     private struct Files {
         let fixture: OfflineFixture
         let file: URL
-        let bytes = Data((0..<700_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 3) })
+        let bytes = Self.content
+
+        private static let content = Data((0..<700_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 3) })
 
         init(_ place: OutboxPlace) throws {
             fixture = OfflineFixture(place)
