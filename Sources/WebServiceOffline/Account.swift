@@ -92,6 +92,9 @@ public final class Account: Sendable {
     /// A Boolean value that indicates whether a log-out has begun.
     public var isLoggedOut: Bool { scope.isEnded }
 
+    /// Whether ``finish(within:)`` was called.
+    var isFinishing: Bool { scope.isFinishing }
+
     /// Returns the URL of a file or folder in the folder of the account.
     public func file(_ name: String) -> URL { folder.appendingPathComponent(name) }
 
@@ -140,6 +143,38 @@ public final class Account: Sendable {
                 "the folder '\(folder.path)' was removed or belongs to another account; create another Account")
         }
         try cookieJar.write(to: file(Self.cookieFile), includingSessionCookies: includingSessionCookies)
+    }
+
+    /// Refuses further requests, and waits until those in flight and their handlers have ended,
+    /// those of outboxes included. At the limit, cancels what is still in flight. The account is not
+    /// logged out, and no data is removed.
+    ///
+    /// Call it when the program ends, for example in the handler of SIGTERM:
+    /// ```swift
+    /// if await !account.finish(within: .seconds(20)) { logger.warning("requests were cancelled") }
+    /// try account.writeCookies()
+    /// ```
+    /// - All services of the account finish at the same time, as with
+    ///   `WebService.finish(within:)`, and so do its outboxes, as with ``Outbox/finish(within:)``. A
+    ///   refresh of credentials that an exchange in flight waits for may use any service of the
+    ///   account. Services and clones that are created afterwards refuse requests with
+    ///   `serviceInvalidated`, and `outbox(in:)` throws it.
+    /// - Then the method waits until the operations of the storages have ended, so that what was
+    ///   received is stored. At the limit, they continue. The storages remain usable.
+    /// - The cookies are not written: call ``writeCookies(includingSessionCookies:)`` afterwards.
+    ///
+    /// Afterwards, the account can be opened again in the same folder, also by this process, and its
+    /// new services and outboxes send what remains. Concurrent calls all wait. ``logOut()`` can be
+    /// called at any time, and removes the data as usual; during this call, it cancels what is in
+    /// flight. After a log-out has begun, this method returns `false` and the log-out continues.
+    ///
+    /// - Parameter limit: The maximum duration of the wait, measured by the system clock.
+    /// - Returns: Whether everything has ended before the limit, and without a log-out.
+    @discardableResult
+    public func finish(within limit: Duration) async -> Bool {
+        await scope.finish(within: limit) { [self] in
+            for storage in state.withLock(\.storages) { await storage.settle() }
+        }
     }
 
     /// Ends everything that belongs to the account, and removes its data.

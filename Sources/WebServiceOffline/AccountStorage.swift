@@ -54,9 +54,14 @@ final class AccountStorage: ResponseStorage {
         return scope.isEnded ? other : value
     }
 
+    /// Waits until no operation is in progress, or the Swift task is cancelled.
+    func settle() async {
+        while await !work.finish(within: .seconds(3_600)), !Task.isCancelled {}
+    }
+
     /// Removes all data after the operations in progress. Called after the account has ended.
     func erase() async throws {
-        while await !work.finish(within: .seconds(3_600)), !Task.isCancelled {}
+        await settle()
         try await storage.eraseAll()
     }
 }

@@ -10,6 +10,9 @@ extension Outbox {
         state.withLock { $0.addKnownDamaged(names) }
     }
 
+    /// Removes the copies of bodies that killed processes have left.
+    func removeOrphans() { folder.copies.removeOrphans { try folder.names() } }
+
     /// Reads the folder now, and after each change until the outbox is closed.
     ///
     /// On a file system that other computers may change, a notification can be missing, so the

@@ -25,7 +25,7 @@ extension Outbox {
         for (item, isExpired) in expired.map({ ($0, true) }) + started.map({ ($0, false) }) {
             state.withLock { state in
                 // The outbox may have been closed or the entry removed since the lines above.
-                guard !state.isClosed, state.items[item.entry.id] != nil else {
+                guard !state.isEnding, state.items[item.entry.id] != nil else {
                     isReleased = true
                     state.change(item.entry.id) { $0.entry.state = .waiting }
                     return state.release(item)
@@ -72,20 +72,45 @@ extension Outbox {
             // The date of an entry that could not be read before was unknown.
             if isExpired || item.entry.expirationDate.map({ $0 <= clock.date }) ?? false {
                 uncount()
-                return await expire(id, request)
+                return await fail(
+                    item, request,
+                    WebServiceError(
+                        .entryExpired,
+                        "the entry has expired before it was sent; submit another request if it is still needed",
+                        request: request))
             }
             if let canSend = options.canSend {
-                let turn = state.withLock(\.conditionTurn)
+                guard let turn = state.withLock({ $0.beginCondition(item) }) else { return }
                 let isMet = await canSend(item.entry)
-                let isSent = isMet && !Task.isCancelled
-                guard let begun = change({ $0.begin(id, canSend: isSent, turn: turn) }) else { return }
+                guard let begun = change({ $0.begin(id, canSend: isMet && !$0.isEnding, turn: turn) }) else { return }
                 item = begun
+            }
+            var copy: OutboxCopies.Copy?
+            if let file = stored.head.file {
+                let result = await Result.catching {
+                    try await onQueue("") { [self] in try folder.copies.open(id, file) }
+                }
+                copy = try? result.get()  // see below
+                if copy == nil {
+                    state.withLock { state in _ = state.change(id) { $0.entry.attempts -= 1 } }
+                    guard case .success = result else { return setAsideUnreadable(item, stored.file) }
+                    return await fail(
+                        item, request,
+                        WebServiceError(
+                            .encoding,
+                            "the copy of the file that is the body of the entry is missing or has another size; "
+                                + "submit the request again", request: request))
+                }
             }
             var noted = request
             noted.options.redirectPolicy.keepsMethodAndOrigin = true
             noted.options.interceptors.append(OutboxNote(item.entry))
             // Otherwise, the deadline would apply only until the head of a streamed response.
-            if item.entry.storesResponse { noted.options.deadline = service.options.deadline ?? .seconds(600) }
+            if item.entry.storesResponse || stored.head.file != nil {
+                // A large file takes longer than the default; 64 KiB per second are sufficient.
+                noted.options.deadline =
+                    service.options.deadline ?? .seconds(600 + (stored.head.file?.size ?? 0) >> 16)
+            }
             let task = service.sessionTask(request: noted)
             var isTruncated = false
             let result: Result<Response, any Error>
@@ -96,7 +121,16 @@ extension Outbox {
             } catch {
                 result = .failure(error)
             }
+            if let copy { await release(copy, of: item) }
             await finish(item, request, result, isTruncated)
+        }
+    }
+
+    /// Removes the copy of the body of an entry that was removed while it was being sent.
+    private func release(_ copy: OutboxCopies.Copy, of item: OutboxState.Item) async {
+        _ = try? await onQueue("") { [self] in  // otherwise, it is removed as an orphan
+            copy.unlock()
+            if try !folder.contains(item.name) { folder.copies.remove(item.name) }
         }
     }
 
@@ -154,7 +188,8 @@ extension Outbox {
                     StoredResponse($0, isTruncated: isTruncated, to: request, of: item.entry, date: clock.date)
                 })
         }
-        let isCounted = !kind.isUnconnected
+        // An invalidated service has sent nothing.
+        let isCounted = !kind.isUnconnected && kind != .error(.serviceInvalidated)
         let changed = state.withLock { state in
             state.change(id) {
                 $0.entry.lastFailure = kind
@@ -177,32 +212,26 @@ extension Outbox {
         } else if case .status = kind {
             state.withLock { $0.outage.succeed(id) }
         }
-        await report(Failure(entry: entry, request: request, response: response, error: error, kind: kind))
+        await report(Failure(entry: entry, request: request, response: response, error: error, kind: kind), of: item)
     }
 
-    /// Reports an expired entry.
-    private func expire(_ id: UUID, _ request: Request) async {
-        let kind = Failure.Kind.error(.entryExpired)
+    /// Reports an entry that cannot be sent.
+    private func fail(_ item: OutboxState.Item, _ request: Request, _ error: WebServiceError) async {
+        let id = item.entry.id
+        let kind = Failure.Kind.error(error.code)
         guard let entry = state.withLock({ state in state.change(id) { $0.entry.lastFailure = kind } })?.entry else {
             return
         }
-        let error = WebServiceError(
-            .entryExpired, "the entry has expired before it was sent; submit another request if it is still needed",
-            request: request)
-        await report(Failure(entry: entry, request: request, response: nil, error: error, kind: kind))
+        await report(Failure(entry: entry, request: request, response: nil, error: error, kind: kind), of: item)
     }
 
     /// Reports a permanent failure, and does what the closure decides.
-    private func report(_ failure: Failure) async {
+    private func report(_ failure: Failure, of item: OutboxState.Item) async {
         let id = failure.entry.id
-        // A decision may take long, and is not a request in flight.
-        state.withLock { state in
-            state.decisions += 1
-            state.outage.end(id)
-        }
+        guard state.withLock({ $0.beginDecision(item) }) else { return pause(id, after: nil) }
         sendNext()
         let decision = await decide(failure)
-        state.withLock { $0.decisions -= 1 }
+        state.withLock { $0.endDecision(item) }
         if removeIfReplaced(id) { return }
         switch decision {
         case .drop: await remove(id, as: .removed)
@@ -258,11 +287,23 @@ extension Outbox {
         }
         guard let item = changed else { return }
         do {
-            let stored = try StoredRequest(request, of: item.entry, service, options)
+            let slot = try await onQueue("the entry could not be read") { [self] in
+                guard case .request(let stored) = try folder.content(of: item.name) else { return nil as Int? }
+                return stored.head.file?.slot
+            }
+            let stored = try StoredRequest(request, of: item.entry, service, options, slot: slot == 0 ? 1 : 0)
+            let copy = try await copyBody(of: stored)
             try await onQueue("the entry could not be replaced") { [self] in
                 // The entry may have been removed in the meantime, possibly by another process.
-                guard state.withLock({ $0.items[id] }) != nil, try folder.contains(item.name) else { return }
+                guard let isReleased = state.withLock({ $0.items[id] == nil ? nil : $0.isReleased }), !isReleased,
+                    try folder.contains(item.name)
+                else {
+                    copy?.unlock()
+                    return folder.copies.remove(item.name, except: slot)
+                }
                 try folder.replace(item.name, with: stored)
+                copy?.unlock()
+                folder.copies.remove(item.name, except: stored.head.file?.slot)
             }
         } catch {
             return block(id)
@@ -291,7 +332,7 @@ extension Outbox {
         }
         do {
             try await onQueue("the entry could not be removed") { [self] in
-                guard let item = state.withLock({ $0.items[id] }) else { return }
+                guard let item = state.withLock({ $0.isReleased ? nil : $0.items[id] }) else { return }
                 if let response = item.response {
                     let name = OutboxNames.response(to: item.name)
                     try folder.replace(
@@ -312,13 +353,15 @@ extension Outbox {
 
     /// Reports an entry that cannot be read, and reads it again after a pause.
     ///
-    /// - Parameter isNew: Whether the entry is added to the memory.
-    func setAsideUnreadable(_ item: OutboxState.Item, isNew: Bool = false) {
+    /// - Parameters:
+    ///   - file: The file that cannot be read. Defaults to `nil`: that of the entry.
+    ///   - isNew: Whether the entry is added to the memory.
+    func setAsideUnreadable(_ item: OutboxState.Item, _ file: URL? = nil, isNew: Bool = false) {
         change { state in
             if isNew { state.insert(item) }
             let isReported = item.entry.lastFailure == .error(.storage)
             _ = state.change(item.entry.id) { $0.entry.lastFailure = .error(.storage) }
-            if !isReported { state.addUnreadable(folder.file(of: item.name)) }
+            if !isReported { state.addUnreadable(file ?? folder.file(of: item.name)) }
         }
         pause(item.entry.id, after: nil)
     }

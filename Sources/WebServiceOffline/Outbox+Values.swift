@@ -19,8 +19,12 @@ extension Outbox {
         public var maximumAttempts: Int?
         /// The maximum number of entries and stored responses. Defaults to 10,000.
         public var maximumCount = 10_000
-        /// The maximum size of the body of an entry, in bytes. Defaults to 16 MiB.
+        /// The maximum size of a body in memory, in bytes. Defaults to 16 MiB.
         public var maximumBodyBytes = 16 << 20
+        /// The maximum size of a body that is a file or contains files, in bytes. Each entry needs
+        /// this space on the disk, so an outbox may need ``maximumCount`` times as much. Defaults
+        /// to 1 GiB.
+        public var maximumFileBytes = 1 << 30
         /// The number of bytes of a response's body that are stored for a request with
         /// `storesResponse`. Defaults to 64 KiB.
         public var maximumResponseBytes = 64 << 10

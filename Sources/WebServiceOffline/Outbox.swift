@@ -47,7 +47,7 @@ public final class Outbox: Sendable {
         let date = clock.date
         folder.queue.run { folder.removeTemporaryFiles(before: date.addingTimeInterval(-3600)) }
         state.withLock { $0.hasCondition = options.canSend != nil }
-        if service.accountScope?.add(self) == false { state.withLock { $0.close() } }
+        if service.accountScope?.add(self) == false { state.withLock { _ = $0.close() } }
     }
 
     deinit {
@@ -62,6 +62,10 @@ public final class Outbox: Sendable {
     /// error, the request is not sent, unless the folder could be neither flushed nor changed. A
     /// call that has begun is completed even if its task is cancelled.
     ///
+    /// A file is copied, in the order of the submissions and without loading it into memory, so it
+    /// may be changed or removed when the method has returned. If it changes while it is copied, the
+    /// method throws `encoding`.
+    ///
     /// The method, the URL, the header fields and the body are stored. If the URL is below the base
     /// URL, it is stored relative to it. The service's current header fields, options and
     /// interceptors apply when the request is sent; the request's own options are ignored. Add
@@ -69,7 +73,7 @@ public final class Outbox: Sendable {
     /// or the body.
     ///
     /// - Parameters:
-    ///   - request: The request. Its body must be in memory.
+    ///   - request: The request. Its body is in memory, a file, or a multipart form of both.
     ///   - entity: The identifier of the object that the request changes. Defaults to `nil`: the
     ///     request is independent of all others.
     ///   - key: The key with which the request replaces earlier ones of the same entity, or of
@@ -82,9 +86,10 @@ public final class Outbox: Sendable {
     ///     ``removeResponse(of:)`` is called; see ``responses``. Defaults to `false`.
     /// - Throws: `WebServiceError.Code.storage`, with the error of the system or the database, if
     ///   the request cannot be written; `outboxFull` with `Options.maximumCount` entries;
-    ///   `entryTooLarge` for a body of more than `Options.maximumBodyBytes`; `invalidHeader` for a
-    ///   field whose name looks like that of a credential; `encoding` for a body of a file, a
-    ///   stream or a provider; `outboxClosed`; and the errors of encoding a request.
+    ///   `entryTooLarge` for a body in memory of more than `Options.maximumBodyBytes`, and one with
+    ///   files of more than `Options.maximumFileBytes`; `invalidHeader` for a field whose name looks
+    ///   like that of a credential; `encoding` for a stream, a provider, or a file that cannot be
+    ///   read; `outboxClosed`; and the errors of encoding a request.
     @discardableResult
     public func submit(
         _ request: Request, entity: String? = nil, replacing key: String? = nil, expires expirationDate: Date? = nil,
@@ -94,9 +99,40 @@ public final class Outbox: Sendable {
             id: UUID(), entity: entity, date: clock.date, key: key, expirationDate: expirationDate,
             storesResponse: storesResponse)
         let stored = try StoredRequest(request, of: entry, service, options)
-        return try await onQueue("the entry could not be written") { [self] in
-            guard !state.withLock(\.isClosed) else { throw closedError }
+        let copy = try await copyBody(of: stored)
+        do { return try await add(stored, copy) } catch {
+            if let copy {
+                copy.unlock()
+                folder.queue.run { [self] in removeOrphans() }
+            }
+            throw error
+        }
+    }
+
+    /// Copies the body of a request, if it is a file. The object prevents the removal of the copy.
+    func copyBody(of stored: StoredRequest) async throws -> OutboxCopies.Copy? {
+        guard let source = stored.source, let slot = stored.head.file?.slot else { return nil }
+        // A log-out waits until the file is closed.
+        let token = service.accountScope?.begin()
+        defer { withExtendedLifetime(token) {} }
+        if service.accountScope != nil, token == nil { throw closedError }
+        do {
+            return try await onQueue("the body could not be copied", folder.copies.queue) { [self] in
+                try folder.copies.write(source, of: stored.head.id, slot: slot) { !state.withLock(\.isClosed) }
+            }
+        } catch is CancellationError { throw closedError }
+    }
+
+    /// Adds a request, and returns its identifier.
+    private func add(_ stored: StoredRequest, _ copy: OutboxCopies.Copy?) async throws -> UUID {
+        try await onQueue("the entry could not be written") { [self] in
+            guard !state.withLock(\.isEnding) else { throw closedError }
             let added = try folder.add(stored, maximumCount: options.maximumCount)
+            if let copy {
+                copy.unlock()
+                // Another process may have sent and removed the entry.
+                if try !folder.contains(added.name) { folder.copies.remove(added.name) }
+            }
             if !added.replaced.isEmpty { change { state in added.replaced.forEach { state.replace($0) } } }
             // An entry whose submission had returned is in the list, which was read after this
             // submission began. So if the whole list is known, no entry that precedes this one is
@@ -187,6 +223,9 @@ public final class Outbox: Sendable {
     /// Returns the request of an entry as it would be sent now, without the changes by
     /// interceptors.
     ///
+    /// If the request was submitted with a file, its body is the copy, which exists until the entry
+    /// is removed. Do not change it.
+    ///
     /// - Returns: `nil` if there is no such entry, for example because it was sent, or if it is
     ///   damaged.
     /// - Throws: `WebServiceError.Code.storage` if the entry cannot be read.
@@ -235,31 +274,71 @@ public final class Outbox: Sendable {
     ///
     /// When the method returns, nothing is in flight. The method waits for a call of `onFailure`
     /// that is in progress, so do not await it in that closure.
-    public func close() async {
-        let tasks = state.withLock { state in
-            state.close()
-            return Array(state.tasks.values)
-        }
+    public func close() async { await close(waitsForClosures: true) }
+
+    private func close(waitsForClosures: Bool) async {
+        let tasks = state.withLock { $0.close() }
         for task in tasks { task.cancel() }
-        for task in tasks { await task.value }
+        for task in waitsForClosures ? tasks : state.withLock(\.sendingTasks) { await task.value }
+        if !tasks.isEmpty { await (service.session as? any SettlingSession)?.settle() }
         _ = try? await onQueue("") { [self] in  // does not throw
-            change { $0.endUpdates() }
+            change { state in
+                state.release()
+                state.endUpdates()
+            }
             folder.unlock()
             watch.withLock { $0 = nil }
         }
     }
 
+    /// Begins no further request, waits until those in flight have ended, and closes the outbox. At
+    /// the limit, cancels what is still in flight.
+    ///
+    /// Call it when the program ends, for example in the handler of SIGTERM:
+    /// ```swift
+    /// if await !outbox.finish(within: .seconds(20)) { logger.warning("requests were cancelled") }
+    /// ```
+    /// - From the call on, `submit` throws `outboxClosed`, and no entry is sent or reported as
+    ///   expired. A submission that has begun before is completed or throws the same error.
+    /// - The requests in flight continue, with the retries and redirects of the service. Their
+    ///   results are stored as usual: the entry or its removal is on the disk. After a permanent
+    ///   failure, `onFailure` is called, and its decision counts. A replacement is stored and sent
+    ///   the next time.
+    /// - At the limit, or if the calling Swift task is cancelled, requests are cancelled, and their
+    ///   entries remain. A call of `onFailure` or `canSend` is cancelled and not waited for, so it
+    ///   may await this method. Its result then has no effect.
+    /// - The method then does what ``close()`` does: another process takes over, and the entries
+    ///   that remain are sent by it, or when the outbox is opened again.
+    ///
+    /// Concurrent calls all wait until everything has ended, or until the first of their limits.
+    /// ``close()`` cancels what they wait for. After ``close()``, nothing is in flight, and the
+    /// method returns at once. The service is not changed.
+    ///
+    /// - Parameter limit: The maximum duration of the wait, on the service's clock.
+    /// - Returns: Whether everything in flight has ended; `false` if something was cancelled by
+    ///   this call, another one, ``close()`` or a log-out.
+    @discardableResult
+    public func finish(within limit: Duration) async -> Bool {
+        _ = try? await clock.value(within: limit) { [self] in await finish() }  // the cancellation of the Swift task
+        await cancelRest()
+        return !state.withLock(\.isCut)
+    }
+
     private var closedError: WebServiceError {
+        let scope = service.accountScope
         let remedy =
-            service.accountScope?.isEnded == true
-            ? " because its account is logged out; create another Account, and open its outbox" : "; open it again"
+            switch (scope?.isEnded, scope?.isFinishing) {
+            case (true?, _): " because its account is logged out; create another Account, and open its outbox"
+            case (_, true?): " because its account has finished; create another Account, and open its outbox"
+            default: "; open it again"
+            }
         return WebServiceError(.outboxClosed, "the outbox in '\(folder.place.path)' is closed\(remedy)")
     }
 
     func onQueue<Result: Sendable>(
-        _ complaint: String, _ work: @escaping @Sendable () throws -> Result
+        _ complaint: String, _ queue: BlockingQueue? = nil, _ work: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
-        do { return try await folder.queue.result(of: work) } catch let failure as SystemFailure {
+        do { return try await (queue ?? folder.queue).result(of: work) } catch let failure as SystemFailure {
             throw failure.error(
                 .storage,
                 failure.number == ENOENT
@@ -295,4 +374,12 @@ extension Outbox: AccountMember {
         await close()
         state.withLock { $0.removeAll() }
     }
+
+    /// Begins no further request, and waits until those in flight have ended.
+    package func finish() async {
+        for task in state.withLock({ $0.beginEnd() }) { await task.value }
+    }
+
+    /// Closes the outbox without waiting for custom closures.
+    package func cancelRest() async { await close(waitsForClosures: false) }
 }

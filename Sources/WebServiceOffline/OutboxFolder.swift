@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// The files of an outbox, one for each entry, and one for each stored response.
+/// The files of an outbox, one for each entry, for each copied body, and for each stored response.
 ///
 /// The file `outbox.lock` is locked by the process that sends.
 final class OutboxFolder: OutboxStore {
@@ -13,11 +13,13 @@ final class OutboxFolder: OutboxStore {
 
     let url: URL
     let queue = BlockingQueue("WebService.Outbox")
+    let copies: OutboxCopies
     private let files: LockedFolder
 
     init(_ url: URL) throws {
         self.url = url
         files = try LockedFolder(url, lockName: "outbox.lock", followsLink: false)
+        copies = OutboxCopies(files, url)
     }
 
     var place: URL { url }
@@ -110,6 +112,7 @@ final class OutboxFolder: OutboxStore {
     func remove(_ name: String) throws(SystemFailure) {
         try files.folder.remove(name)
         try files.folder.synchronize()
+        copies.remove(name)
         files.announce()
     }
 

@@ -68,6 +68,12 @@ struct OutboxState {
     /// A Boolean value that indicates whether this process sends.
     private(set) var isSender = false
     private(set) var isClosed = false
+    /// Whether no request begins and no submission is accepted.
+    private(set) var isEnding = false
+    /// Whether requests or closures in progress were cancelled when the outbox was closed.
+    private(set) var isCut = false
+    /// Whether the lock was released, after which this process changes no entry.
+    private(set) var isReleased = false
     /// A Boolean value that indicates whether the names of the entries could not be read.
     var isUnreadable = false
     /// A Boolean value that indicates whether the folder is read soon.
@@ -99,8 +105,10 @@ struct OutboxState {
     private var busy: Set<Lane> = []
     /// The tasks of these lanes, including those of removed entries.
     var tasks: [Lane: Task<Void, Never>] = [:]
-    /// The number of decisions in progress.
-    var decisions = 0
+    /// The lanes with a decision in progress.
+    private(set) var decisions: Set<Lane> = []
+    /// The lanes whose condition is being evaluated.
+    private var conditions: Set<Lane> = []
     /// Whether a condition is evaluated before an entry is sent.
     var hasCondition = false
     /// The number of times that the result of the condition may have changed.
@@ -207,7 +215,49 @@ struct OutboxState {
         for lane in lanes.keys { offer(lane) }
     }
 
-    mutating func close() { isClosed = true }
+    /// Refuses submissions, and begins no further request.
+    ///
+    /// - Returns: The tasks in progress.
+    mutating func beginEnd() -> [Task<Void, Never>] {
+        isEnding = true
+        return Array(tasks.values)
+    }
+
+    /// Ends the outbox.
+    ///
+    /// - Returns: The tasks in progress.
+    mutating func close() -> [Task<Void, Never>] {
+        isClosed = true
+        let tasks = beginEnd()
+        if !tasks.isEmpty { isCut = true }
+        return tasks
+    }
+
+    mutating func release() { isReleased = true }
+
+    /// The tasks in progress that run neither `onFailure` nor `canSend`.
+    var sendingTasks: [Task<Void, Never>] {
+        tasks.filter { lane, _ in !decisions.contains(lane) && !conditions.contains(lane) }.map(\.value)
+    }
+
+    /// Begins a call of `onFailure`, unless the outbox is closed. It is not a request in flight.
+    mutating func beginDecision(_ item: Item) -> Bool {
+        guard !isClosed else { return false }
+        decisions.insert(item.lane)
+        outage.end(item.entry.id)
+        return true
+    }
+
+    mutating func endDecision(_ item: Item) { decisions.remove(item.lane) }
+
+    /// Begins a call of `canSend`, unless no request begins.
+    ///
+    /// - Returns: The value of ``conditionTurn``.
+    mutating func beginCondition(_ item: Item) -> Int? {
+        guard !isEnding else { return nil }
+        conditions.insert(item.lane)
+        return conditionTurn
+    }
 
     /// Removes all entries from memory after the outbox was closed.
     mutating func removeAll() { (items, names, damaged, lanes, ready, responses) = ([:], [], [], [:], Queue(), []) }
@@ -226,7 +276,7 @@ struct OutboxState {
     /// Returns the entries to send now. Their lanes are busy until ``release(_:)``.
     mutating func start(limit: Int) -> [Item] {
         var started: [Item] = []
-        while !isClosed, outage.permits(inFlight: busy.count - decisions, limit: max(limit, 1)),
+        while !isEnding, outage.permits(inFlight: busy.count - decisions.count, limit: max(limit, 1)),
             let id = ready.popFirst()
         {
             guard var item = items[id] else { continue }
@@ -250,7 +300,7 @@ struct OutboxState {
     /// Returns the expired entries that are first in their lanes, in the order of their names.
     /// Their lanes are busy until ``release(_:)``.
     mutating func startExpired(at date: Date) -> [Item] {
-        guard !isClosed, let next = nextExpiration, next <= date else { return [] }
+        guard !isEnding, let next = nextExpiration, next <= date else { return [] }
         nextExpiration = nil
         var expired: [Item] = []
         for (lane, ids) in lanes where !busy.contains(lane) {
@@ -271,7 +321,7 @@ struct OutboxState {
 
     /// Returns the date for which an alarm must be scheduled; `nil` if there is one already.
     mutating func takeExpiration() -> Date? {
-        guard !isClosed, let next = nextExpiration, scheduledExpiration.map({ next < $0 }) ?? true else { return nil }
+        guard !isEnding, let next = nextExpiration, scheduledExpiration.map({ next < $0 }) ?? true else { return nil }
         scheduledExpiration = next
         return next
     }
@@ -284,9 +334,10 @@ struct OutboxState {
     /// - Parameter turn: The value of ``conditionTurn`` before the evaluation.
     /// - Returns: The entry if it is sent; otherwise `nil`.
     mutating func begin(_ id: UUID, canSend: Bool, turn: Int) -> Item? {
-        let isCurrent = turn == conditionTurn
+        if let lane = items[id]?.lane { conditions.remove(lane) }
+        let (isCurrent, isEnding) = (turn == conditionTurn, isEnding)
         let item = change(id) { item in
-            if canSend { item.beginAttempt() } else if isCurrent { item.entry.state = .held }
+            if canSend { item.beginAttempt() } else if isCurrent, !isEnding { item.entry.state = .held }
         }
         return canSend ? item : nil
     }
@@ -299,6 +350,7 @@ struct OutboxState {
 
     mutating func release(_ item: Item) {
         busy.remove(item.lane)
+        conditions.remove(item.lane)
         tasks[item.lane] = nil
         outage.end(item.entry.id)
         offer(item.lane)

@@ -13,6 +13,9 @@ package protocol OutboxStore: Sendable {
     var place: URL { get }
     /// The file whose attributes are changed after each change of the entries.
     var lockFile: URL { get }
+    /// The copies of files that are bodies. A method that removes an entry removes its copies
+    /// afterwards.
+    var copies: OutboxCopies { get }
 
     /// Tries to take the lock of the process that sends, and returns whether this object holds it.
     func takeLock() throws -> Bool
@@ -199,8 +202,9 @@ extension OutboxStore {
     /// - Throws: An error if it cannot be read now.
     func content(of name: String) throws -> OutboxFolder.Content {
         guard let bytes = try bytes(of: name) else { return .missing }
-        guard let request = StoredRequest(encoded: bytes), name.contains(request.head.id.uuidString.lowercased())
+        guard var request = StoredRequest(encoded: bytes), name.contains(request.head.id.uuidString.lowercased())
         else { return .damaged }
+        request.file = request.head.file.map { copies.file(of: request.head.id, $0) }
         return .request(request)
     }
 }

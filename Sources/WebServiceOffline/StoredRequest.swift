@@ -17,6 +17,15 @@ struct StoredRequest: Sendable {
         var key: String?
         var expirationDate: Date?
         var storesResponse: Bool?
+        var file: File?
+    }
+
+    /// A copy of a file that is the body; see ``OutboxCopies``.
+    struct File: Codable, Sendable, Equatable {
+        /// The size in bytes.
+        var size: Int
+        /// The slot in the name of the copy: 0 or 1.
+        var slot: Int
     }
 
     struct Field: Codable, Sendable, Equatable {
@@ -26,30 +35,38 @@ struct StoredRequest: Sendable {
 
     var head: Head
     var body: Data?
+    /// The body to copy before the request is stored.
+    var source: BodySource?
+    /// The URL of the copy, after the request was stored.
+    var file: URL?
 
     /// Encodes and checks a request.
     ///
     /// The header fields of the service are not stored, but added when the request is sent.
     ///
-    /// - Throws: `encoding` for a body that is not in memory, `invalidHeader` for a field that may
-    ///   contain a credential, `entryTooLarge`, and the errors of encoding the request.
+    /// - Parameter slot: The slot of the copy if the body contains files. Defaults to 0.
+    /// - Throws: `encoding` for a stream or a body provider, and for a file that cannot be read,
+    ///   `invalidHeader` for a field that may contain a credential, `entryTooLarge`, and the errors
+    ///   of encoding the request.
     init(
-        _ request: Request, of entry: Outbox.Entry, _ service: WebService, _ options: Outbox.Options
+        _ request: Request, of entry: Outbox.Entry, _ service: WebService, _ options: Outbox.Options, slot: Int = 0
     ) throws(WebServiceError) {
         var request = request
         request.options.compressesBody = false
         let isProvided = request.hasBodyProvider
         let encoded = try request.encode()
-        guard !isProvided, encoded.bodySource == nil, encoded.stream == nil, !encoded.hasBodyStream else {
+        guard !isProvided, encoded.stream == nil, !encoded.hasBodyStream else {
             throw WebServiceError(
-                .encoding, "an outbox stores only bodies in memory; read the file or the stream into memory",
+                .encoding,
+                "an outbox stores only bodies in memory and files; write the stream to a file, or read it into memory",
                 request: request)
         }
-        guard encoded.bodyCount <= options.maximumBodyBytes else {
+        let (size, hasFile) = (encoded.bodyCount, encoded.bodySource != nil)
+        guard size <= (hasFile ? options.maximumFileBytes : options.maximumBodyBytes) else {
             throw WebServiceError(
                 .entryTooLarge,
-                "a body of \(encoded.bodyCount) bytes exceeds the maximum of the outbox; increase maximumBodyBytes",
-                request: request)
+                "a body of \(size) bytes exceeds the maximum of the outbox; increase "
+                    + (hasFile ? "maximumFileBytes" : "maximumBodyBytes"), request: request)
         }
         // If one value of a field is not that of the service, all values are stored.
         let inherited = Set(service.headers.fields.map { Headers.Name($0.name) })
@@ -79,8 +96,10 @@ struct StoredRequest: Sendable {
         head = Head(
             id: entry.id, entity: entry.entity, date: entry.date, method: encoded.method.rawValue,
             url: Self.path(of: encoded.url, below: service), fields: fields, hasBody: encoded.body != nil,
-            key: entry.key, expirationDate: entry.expirationDate, storesResponse: entry.storesResponse ? true : nil)
+            key: entry.key, expirationDate: entry.expirationDate, storesResponse: entry.storesResponse ? true : nil,
+            file: hasFile ? File(size: size, slot: slot) : nil)
         body = encoded.body
+        source = encoded.bodySource
     }
 
     static let keyName: Headers.Name = "Idempotency-Key"
@@ -112,7 +131,9 @@ struct StoredRequest: Sendable {
                 request.headers.add(field.value, for: name)
             }
         }
-        request.content = body.map { .data($0, contentType: request.headers[.contentType]) } ?? .none
+        let type = request.headers[.contentType]
+        request.content =
+            file.map { .file($0, contentType: type) } ?? body.map { .data($0, contentType: type) } ?? .none
         return request
     }
 }
@@ -126,16 +147,23 @@ extension String {
 
 extension StoredRequest {
     private static let mark = "webservice-outbox 1 "
+    /// Of a request whose body is a copied file, which earlier versions would send without a body.
+    private static let fileMark = "webservice-outbox 2 "
     private static let lineFeed = UInt8(ascii: "\n")
 
     /// The content of the file.
-    func encoded() throws -> Data { try Self.encode(head, body, mark: Self.mark) }
+    func encoded() throws -> Data {
+        try Self.encode(head, body, mark: head.file == nil ? Self.mark : Self.fileMark)
+    }
 
     /// Decodes the content of a file.
     ///
     /// - Returns: `nil` if it is damaged or of another version.
     init?(encoded bytes: Data) {
-        guard let (head, body) = Self.decode(Head.self, from: bytes, mark: Self.mark) else { return nil }
+        guard
+            let (head, body) = Self.decode(Head.self, from: bytes, mark: Self.mark)
+                ?? Self.decode(Head.self, from: bytes, mark: Self.fileMark)
+        else { return nil }
         self.head = head
         self.body = head.hasBody ? body : nil
     }

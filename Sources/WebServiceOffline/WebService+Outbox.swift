@@ -18,7 +18,7 @@ extension WebService {
     ///   - onFailure: Decides what happens after a permanent failure. Called in the background; the
     ///     later entries of the same entity wait for it. Defaults to ``Outbox/Decision/keep``.
     /// - Throws: `WebServiceError.Code.storage` if the folder cannot be opened or its file system
-    ///   does not support locks; `WebServiceError.Code.loggedOut`.
+    ///   does not support locks; `loggedOut`; `serviceInvalidated` after `Account.finish(within:)`.
     public func outbox(
         in folder: URL, options: Outbox.Options = Outbox.Options(),
         onFailure: @escaping @Sendable (_ failure: Outbox.Failure) async -> Outbox.Decision = { _ in .keep }
@@ -36,9 +36,16 @@ extension WebService {
         let token = accountScope?.begin()
         defer { withExtendedLifetime(token) {} }
         if accountScope != nil, token == nil { throw WebServiceError.loggedOut }
+        if accountScope?.isFinishing == true {
+            throw WebServiceError(
+                .serviceInvalidated, "the account has finished, and opens no outbox; create another Account")
+        }
         let store = try open()
         let outbox = Outbox(store, of: self, options: options, decide: onFailure)
-        store.queue.run { outbox.findDamagedFiles() }
+        store.queue.run {
+            outbox.findDamagedFiles()
+            outbox.removeOrphans()
+        }
         outbox.begin()
         return outbox
     }

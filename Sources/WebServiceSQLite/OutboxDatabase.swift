@@ -7,11 +7,13 @@ import WebServiceStorage
 ///
 /// The file `NAME.sending` is locked by the process that sends. A damaged entry becomes the file
 /// `NAME.ENTRY.damaged`. An entry that cannot be removed, because a full disk has no space for the
-/// log, counts as removed if there is a file `NAME.ENTRY.removed`, which takes no space.
+/// log, counts as removed if there is a file `NAME.ENTRY.removed`, which takes no space. The copies
+/// of files that are bodies are not in the database: their names begin with `NAME.`.
 final class OutboxDatabase: OutboxStore {
     let url: URL
     let queue = BlockingQueue("WebService.Outbox")
     let place: URL
+    let copies: OutboxCopies
     private let name: String
     private let files: LockedFolder
     private let pairs: PerProcess<ConnectionPair>
@@ -23,6 +25,7 @@ final class OutboxDatabase: OutboxStore {
             throw WebServiceError(.storage, "the URL of the database of an outbox has no name; use that of a file")
         }
         files = try LockedFolder(url, lockName: name + ".sending", followsLink: true)
+        copies = OutboxCopies(files, url, prefix: name + ".")
         pairs = PerProcess { isForked in
             ConnectionPair(
                 files: DatabaseFiles(database: path, purpose: .outbox), durability: .power, clock: .system,
@@ -90,7 +93,7 @@ final class OutboxDatabase: OutboxStore {
     ) throws -> OutboxAddition {
         defer { files.announce() }
         // An error of the outbox does not close the connection.
-        return try use("store an entry") { connection in
+        let added = try use("store an entry") { connection in
             var added = Result<OutboxAddition, any Error>.success(OutboxAddition("", earlier: []))
             try connection.database.transaction {
                 let names = try connection.names()
@@ -116,6 +119,8 @@ final class OutboxDatabase: OutboxStore {
             }
             return added
         }.get()
+        for name in added.replaced { copies.remove(name) }
+        return added
     }
 
     func contains(_ name: String) throws -> Bool { try record(of: name) != nil }
@@ -151,6 +156,7 @@ final class OutboxDatabase: OutboxStore {
                 try connection.write(bytes, as: response)
             }
         }
+        copies.remove(name)
         files.announce()
     }
 
@@ -161,6 +167,7 @@ final class OutboxDatabase: OutboxStore {
                 try files.folder.synchronize()
             } catch _ { throw error }
         }
+        copies.remove(name)
         files.announce()
     }
 

@@ -37,6 +37,52 @@ struct OutboxSnippets {
         #expect(await outbox.entries == [])
     }
 
+    @Test("A photo is copied, and sent when there is a connection")
+    func photo() async throws {
+        let mock = MockService(clock: clock)
+        let service = mock.service
+        mock.on(.PUT, "/photos/7", [.error(URLError(.notConnectedToInternet)), .status(204)])
+        let photo = try TemporaryFolder.forTest().file("photo", Data([1, 2]))
+        let outbox = try service.outbox(in: folder)
+        do {
+            var request = service.request(.PUT, path: "/photos/7")
+            request.content = .file(photo, contentType: "image/jpeg")
+            try await outbox.submit(request, entity: "photo/7", replacing: "photo")
+            try FileManager.default.removeItem(at: photo)
+        }
+        await clock.advance(by: .seconds(1))
+        #expect(mock.receivedRequests.map(\.body) == [Data([1, 2]), Data([1, 2])])
+        mock.on(.PUT, "/photos/7", .status(204))
+        try Data([3]).write(to: photo)
+        var request = service.request(.PUT, path: "/photos/7")
+        request.content = .file(photo, contentType: "image/jpeg")
+        try await outbox.submit(request, entity: "photo/7")
+        try FileManager.default.removeItem(at: photo)
+        await clock.advance(by: .zero)
+        #expect(mock.receivedRequests.last?.body == Data([3]))
+        #expect(await outbox.entries == [])
+    }
+
+    @Test("An outbox and an account let the requests in flight end")
+    func shutdown() async throws {
+        let mock = MockService(clock: clock)
+        let service = mock.service
+        mock.on(.PUT, "/todos/7", .status(204))
+        let outbox = try service.outbox(in: folder.appendingPathComponent("outbox"))
+        try await outbox.submit(service.request(.PUT, path: "/todos/7"))
+        await clock.advance(by: .zero)
+        if await !outbox.finish(within: .seconds(20)) { print("requests were cancelled") }
+        let error = await #expect(throws: WebServiceError.self) {
+            try await outbox.submit(service.request(.PUT, path: "/todos/7"))
+        }
+        #expect(error?.code == .outboxClosed)
+
+        let account = try Account(in: folder.appendingPathComponent("ann"))
+        await account.finish(within: .seconds(20))
+        try account.writeCookies()
+        #expect(!account.isLoggedOut)
+    }
+
     @Test("A request is stored and sent")
     func overview() async throws {
         let mock = MockService(clock: clock)

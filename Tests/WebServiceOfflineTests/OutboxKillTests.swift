@@ -29,18 +29,18 @@ struct OutboxKillTests {
     }
 
     @Test(
-        "Two processes with one outbox lose no request when they are killed",
-        arguments: OutboxPlace.allCases)
-    func twoProcesses(_ place: OutboxPlace) async throws {
-        let effects = Effects()
+        "Two processes with one outbox lose no request when they are killed, with files and without",
+        arguments: OutboxPlace.allCases, [false, true])
+    func twoProcesses(_ place: OutboxPlace, _ hasFiles: Bool) async throws {
+        let effects = Effects(checksBodies: hasFiles)
         let server = try MockServer.forTest { try effects.respond(to: $0) }
         let outbox = place.url(in: scratch)
         var random = SeededGenerator(seed: 2)
         var acknowledged: [String] = []
         for round in 0..<amount(4, thorough: 10, soak: 500) {
             let (first, second) = (
-                OutboxProbe(outbox, server, "a", round, count: 6),
-                OutboxProbe(outbox, server, "b", round, count: 6)
+                OutboxProbe(outbox, server, "a", round, count: 6, hasFiles: hasFiles),
+                OutboxProbe(outbox, server, "b", round, count: 6, hasFiles: hasFiles)
             )
             let instant = Instant.random(using: &random)
             try second.process.run()
@@ -55,6 +55,9 @@ struct OutboxKillTests {
         }
         #expect(try await effects.drain(place, outbox, server) == [])
         effects.expect(acknowledged)
+        #expect(effects.changed == [])
+        let folder = place == .folder ? outbox : outbox.deletingLastPathComponent()
+        #expect(try names(in: folder).filter { $0.hasSuffix(".body") } == [])
     }
 
     @Test(
@@ -76,6 +79,70 @@ struct OutboxKillTests {
         }
         #expect(try await effects.drain(place, outbox, server) == [])
         effects.expect(acknowledged)
+    }
+
+    @Test(
+        "A process that finishes its outbox after SIGTERM loses no request and sends none twice",
+        arguments: OutboxPlace.allCases)
+    func finishes(_ place: OutboxPlace) async throws {
+        let effects = Effects()
+        let server = try MockServer.forTest { try effects.respond(to: $0) }
+        let outbox = place.url(in: scratch)
+        var random = SeededGenerator(seed: 5)
+        var acknowledged: [String] = []
+        for round in 0..<amount(6, thorough: 100, soak: 500) {
+            let probe = OutboxProbe(outbox, server, "a", round, count: 6, finishes: true)
+            let instant =
+                switch Instant.random(using: &random) {
+                case .submission(let count): Instant.submission(max(count, 1))  // the program handles the signal
+                case let request: request
+                }
+            let (status, paths) = try await probe.end(at: instant, with: SIGTERM, effects)
+            #expect(status == 0)
+            #expect(probe.otherLines.values == ["finished true"])
+            acknowledged += paths
+        }
+        #expect(try await effects.drain(place, outbox, server) == [])
+        effects.expect(acknowledged)
+        #expect(effects.repeated == [])
+    }
+
+    @Test(
+        "Killed processes lose no file, send no other bytes, and leave no copy",
+        .permit(minutes: isThorough ? 60 : 3), arguments: OutboxPlace.allCases)
+    func files(_ place: OutboxPlace) async throws {
+        let effects = Effects(checksBodies: true)
+        let server = try MockServer.forTest { try effects.respond(to: $0) }
+        let outbox = place.url(in: scratch)
+        let folder = place == .folder ? outbox : outbox.deletingLastPathComponent()
+        var random = SeededGenerator(seed: 6)
+        var acknowledged: [String] = []
+        var remaining = 0
+        for round in 0..<amount(8, thorough: 150, soak: 1_000) {
+            let probe = OutboxProbe(outbox, server, "a", round, count: 9, hasTerms: round % 2 == 0, hasFiles: true)
+            acknowledged += try await probe.kill(at: .random(using: &random), effects)
+            remaining += try names(in: folder).count { $0.hasSuffix(".body") }
+        }
+        let failures = Collected<Outbox.Failure.Kind>()
+        var options = Outbox.Options()
+        options.firstPause = .milliseconds(1)
+        let last = try place.outbox(of: WebService(baseURLString: server.baseURLString), at: outbox, options: options) {
+            failures.add($0.kind)
+            return .drop
+        }
+        await eventually { await last.entries.isEmpty }
+        await last.close()
+        #expect(await last.damagedFiles == [])
+        #expect(Set(failures.values).subtracting([.error(.entryExpired)]) == [])
+        #expect(effects.changed == [])
+        let paths = effects.paths
+        #expect(Set(paths).count == paths.count)
+        // Those of other entities may have expired or been replaced.
+        #expect(effects.missing(acknowledged.filter { Effects.entity($0) == "a/0" }) == [])
+        #expect(try names(in: folder).filter { $0.hasSuffix(".body") } == [])
+        if isThorough {
+            print("\(place): \(acknowledged.count) acknowledged, \(paths.count) effects, \(remaining) copies remained")
+        }
     }
 
     @Test(
@@ -167,6 +234,12 @@ final class Effects: Sendable {
     private struct State {
         var keys: Set<String> = []
         var paths: [String] = []
+        /// The paths of the requests whose body is not theirs.
+        var changed: [String] = []
+        /// The keys of the requests with a response that removes their entries.
+        var delivered: Set<String> = []
+        /// The paths of the requests that were sent again after such a response.
+        var repeated: [String] = []
         var requestCount = 0
         var trap: Trap?
 
@@ -179,10 +252,23 @@ final class Effects: Sendable {
     }
 
     private let state = Mutex(State())
+    private let checksBodies: Bool
+
+    /// - Parameter checksBodies: Whether the requests have files; see ``body(_:)``.
+    init(checksBodies: Bool = false) { self.checksBodies = checksBodies }
 
     /// The paths of the effects, in order.
     var paths: [String] { state.withLock(\.paths) }
     var requestCount: Int { state.withLock(\.requestCount) }
+    var repeated: [String] { state.withLock(\.repeated) }
+    var changed: [String] { state.withLock(\.changed) }
+
+    /// Returns the body that the program `outbox-probe` copies from a file.
+    static func body(_ path: String) -> Data {
+        let number = order(path) % 1_000
+        guard number % 3 < 2 else { return Data() }
+        return Data(String(repeating: path + "\n", count: number % 2 == 0 ? 1 : 300_000 / path.count).utf8)
+    }
 
     static func entity(_ path: String) -> String {
         let parts = path.split(separator: "/")
@@ -202,6 +288,8 @@ final class Effects: Sendable {
         guard let key = request.headers["Idempotency-Key"] else { return .status(400) }
         let (number, trap) = state.withLock { state in
             state.requestCount += 1
+            if checksBodies, request.body != Self.body(request.path) { state.changed.append(request.path) }
+            if state.delivered.contains(key) { state.repeated.append(request.path) }
             state.trap?.count -= 1
             let isDue = state.trap.map { $0.count <= 0 } ?? false
             return (state.requestCount, isDue ? state.trap.take() : nil)
@@ -212,6 +300,7 @@ final class Effects: Sendable {
         if number % 7 == 0 { return .status(503) }
         state.withLock { state in
             if state.keys.insert(key).inserted { state.paths.append(request.path) }
+            if number % 11 != 0 { state.delivered.insert(key) }
         }
         return MockResponse(statusCode: number % 11 == 0 ? 502 : 201, data: Data(request.path.utf8))
     }
@@ -272,14 +361,15 @@ struct OutboxProbe {
     ///   - createsFolder: Whether the program creates the folder before it opens the outbox.
     init(
         _ outbox: URL, _ server: MockServer, _ name: String, _ round: Int, count: Int,
-        createsFolder: Bool = false, hasTerms: Bool = false, environment: [String: String] = [:]
+        createsFolder: Bool = false, hasTerms: Bool = false, finishes: Bool = false,
+        hasFiles: Bool = false, environment: [String: String] = [:]
     ) {
         self.name = name
         self.round = round
         process = ChildProcess(
             programPath("outbox-probe"),
             [outbox.path, server.baseURLString, name, "\(round)", "\(count)"] + (createsFolder ? ["created"] : [])
-                + (hasTerms ? ["terms"] : []),
+                + (hasTerms ? ["terms"] : []) + (finishes ? ["finish"] : []) + (hasFiles ? ["files"] : []),
             environment: ["SWIFT_BACKTRACE": "enable=no", "HOME": outbox.deletingLastPathComponent().path].merging(
                 environment
             ) { $1 },
@@ -297,27 +387,33 @@ struct OutboxProbe {
 
     /// Runs and kills the process, and returns the paths of the requests that it had submitted.
     func kill(at instant: Instant, _ effects: Effects) async throws -> [String] {
+        try await end(at: instant, with: SIGKILL, effects).paths
+    }
+
+    /// Runs the process, sends a signal to it, and returns its exit status and the paths of the
+    /// requests that it had submitted.
+    func end(
+        at instant: Instant, with signal: Int32, _ effects: Effects
+    ) async throws -> (status: Int32, paths: [String]) {
         switch instant {
         case .submission(let count):
             try process.run()
-            if count == 0 { process.send(SIGKILL) }
+            if count == 0 { process.send(signal) }
             // The process may submit further requests before it ends.
             let paths = try await lines { [process] line in
-                if line == "ack \(count - 1)" { process.send(SIGKILL) }
+                if line == "ack \(count - 1)" { process.send(signal) }
                 return false
             }
-            process.waitUntilExit()
-            return paths
+            return (process.waitUntilExit(), paths)
         case .request(let count, let hasEffect):
             effects.set(count, hasEffect: hasEffect) { [process] in
                 guard process.isRunning else { return false }
-                process.send(SIGKILL)
+                process.send(signal)
                 return true
             }
             try process.run()
             let paths = try await lines { _ in false }
-            process.waitUntilExit()
-            return paths
+            return (process.waitUntilExit(), paths)
         }
     }
 

@@ -14,9 +14,10 @@ struct OutboxPowerTests {
     private let effects = Effects()
 
     @Test(
-        "After power failures, no request is lost, has two effects, or overtakes another",
-        arguments: OutboxPlace.allCases)
-    func failures(_ place: OutboxPlace) async throws {
+        "After power failures, no request is lost, has two effects, or overtakes another, with files and without",
+        arguments: OutboxPlace.allCases, [false, true])
+    func failures(_ place: OutboxPlace, _ hasFiles: Bool) async throws {
+        let effects = Effects(checksBodies: hasFiles)
         let server = try MockServer.forTest { try effects.respond(to: $0) }
         let disk = try VolatileDisk()
         let outbox = place.url(in: disk.folder)
@@ -28,8 +29,10 @@ struct OutboxPowerTests {
             let last =
                 Bool.random(using: &random) ? Int.random(in: 1...(place == .folder ? 70 : 200), using: &random) : nil
             let probe = OutboxProbe(
-                outbox, server, "a", round, count: 6, environment: disk.environment(endingBefore: last))
-            let other = OutboxProbe(outbox, server, "b", round, count: 6, environment: disk.environment())
+                outbox, server, "a", round, count: 6, hasFiles: hasFiles,
+                environment: disk.environment(endingBefore: last))
+            let other = OutboxProbe(
+                outbox, server, "b", round, count: 6, hasFiles: hasFiles, environment: disk.environment())
             let usesOther = Int.random(in: 0..<4, using: &random) == 0
             if usesOther { try other.process.run() }
             async let others = usesOther ? other.lines { _ in false } : []
@@ -54,6 +57,9 @@ struct OutboxPowerTests {
         }
         #expect(try await effects.drain(place, outbox, server) == [])
         effects.expect(acknowledged)
+        #expect(effects.changed == [])
+        let folder = place == .folder ? outbox : outbox.deletingLastPathComponent()
+        #expect(try names(in: folder).filter { $0.hasSuffix(".body") } == [])
         #expect(acknowledged.count > amount(6, thorough: 30, soak: 2_000))
         if isSoak { print("\(place): \(failureCount) power failures") }
     }

@@ -24,6 +24,7 @@ struct OutboxUnreadableTests {
         var url: URL { store.url }
         var place: URL { store.place }
         var lockFile: URL { store.lockFile }
+        var copies: OutboxCopies { store.copies }
         func takeLock() throws -> Bool { try store.takeLock() }
         func unlock() { store.unlock() }
         func names() throws -> OutboxNames {
@@ -179,6 +180,43 @@ struct OutboxUnreadableTests {
         _ = try await blocking { process.waitUntilExit() }
         #expect(Set(server.receivedRequests.map(\.path)) == ["/b", "/effects/c/0/0"])
         #expect(try fixture.entryFiles().count == 2)
+    }
+
+    @Test(
+        "A copy of a body without the permission to read it delays its entry until it can be read",
+        .enabled(if: AccountFolderTests.canChangeUser, "requires root and setpriv"))
+    func copyPermission() async throws {
+        let fixture = OfflineFixture()
+        let offline = MockService(clock: fixture.clock)
+        offline.on(.path("/**"), .error(URLError(.notConnectedToInternet))).optional()
+        let outbox = try offline.service.outbox(in: fixture.folder)
+        var request = offline.service.request(.PUT, path: "/photo")
+        request.content = .file(try TemporaryFolder.forTest().file("photo", Data("photo".utf8)))
+        try await outbox.submit(request)
+        await outbox.close()
+        try await fixture.leave(["/b"])
+        let copy = try #require(try names(in: fixture.folder).first { $0.hasSuffix(".body") })
+        func release(_ name: String) throws {
+            try #require(chown(fixture.folder.appendingPathComponent(name).path, 65_534, 65_534) == 0)
+        }
+        for name in try names(in: fixture.folder).filter({ $0 != copy }) + ["."] { try release(name) }
+        let server = try MockServer.forTest { _ in .status(200) }
+        let input = Pipe()
+        let process = ChildProcess(
+            "/usr/bin/setpriv",
+            ["--reuid=65534", "--regid=65534", "--clear-groups", programPath("outbox-probe")]
+                + [fixture.folder.path, server.baseURLString, "c", "0", "0"],
+            environment: ["SWIFT_BACKTRACE": "enable=no", "HOME": "/nonexistent"], input: .pipe(input), output: .null,
+            errors: .null)
+        try process.run()
+        await eventually { server.receivedRequests.map(\.path) == ["/b"] }
+        #expect(try fixture.entryFiles().count >= 1)
+        try release(copy)
+        await eventually { server.receivedRequests.map(\.path) == ["/b", "/photo"] }
+        #expect(server.receivedRequests.last?.body == Data("photo".utf8))
+        await eventually { (try? names(in: fixture.folder)) == ["outbox.lock"] }
+        try input.fileHandleForWriting.close()
+        _ = try await blocking { process.waitUntilExit() }
     }
     #endif
 

@@ -13,15 +13,9 @@ enum TemporaryFile {
         _ body: BodySource, in folder: URL = FileManager.default.temporaryDirectory,
         while isWanted: () -> Bool = { true }
     ) throws(WebServiceError) -> Data {
-        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
-        defer { room.deallocate() }
         do {
             let file = try UnlinkedFile(in: folder)
-            let reader = BodyReader(body)
-            while isWanted(), case let count = try reader.read(into: room), count > 0, let start = room.baseAddress {
-                try file.descriptor.append(Data(bytesNoCopy: start, count: count, deallocator: .none))
-            }
-            guard reader.offset == body.count else {
+            guard try body.write(to: file.descriptor, while: isWanted) else {
                 throw WebServiceError(.encoding, "the request was cancelled while its body was being written")
             }
             return try mapping(file, count: body.count)
@@ -44,5 +38,23 @@ enum TemporaryFile {
             throw SystemFailure(call: "mmap", number: ENOMEM)
         }
         return Data(bytesNoCopy: start, count: count, deallocator: .unmap)
+    }
+}
+
+extension BodySource {
+    /// Appends the body to a file, in pieces of 256 KiB.
+    ///
+    /// - Parameter isWanted: A closure that is called before each piece.
+    /// - Returns: `false` if `isWanted` has returned `false` before the end.
+    /// - Throws: ``WebServiceError/Code/encoding`` if the body cannot be read, and
+    ///   ``SystemFailure`` if the file cannot be written.
+    package func write(to file: borrowing Descriptor, while isWanted: () -> Bool) throws -> Bool {
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+        defer { room.deallocate() }
+        let reader = BodyReader(self)
+        while isWanted(), case let count = try reader.read(into: room), count > 0, let start = room.baseAddress {
+            try file.append(Data(bytesNoCopy: start, count: count, deallocator: .none))
+        }
+        return reader.offset == count
     }
 }

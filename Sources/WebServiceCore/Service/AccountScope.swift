@@ -15,6 +15,7 @@ package final class AccountScope: Sendable {
         /// The sessions over which requests were sent.
         var sessions: [ObjectIdentifier: WeakSession] = [:]
         var isEnded = false
+        var isFinishing = false
     }
 
     private let state = Mutex(State())
@@ -24,9 +25,12 @@ package final class AccountScope: Sendable {
 
     package var isEnded: Bool { state.withLock { $0.isEnded } }
 
+    /// Whether ``finish(within:_:)`` was called.
+    package var isFinishing: Bool { state.withLock { $0.isFinishing } }
+
     /// Adds a member, without retaining it.
     ///
-    /// - Returns: `false` if the account has ended.
+    /// - Returns: `false` if the account has ended or finishes.
     @discardableResult
     package func add(_ member: any AccountMember) -> Bool {
         state.withLock { state in
@@ -35,7 +39,7 @@ package final class AccountScope: Sendable {
                 state.limit = max(16, state.members.count * 2)
             }
             state.members.append(WeakMember(member: member))
-            return !state.isEnded
+            return !state.isEnded && !state.isFinishing
         }
     }
 
@@ -55,6 +59,31 @@ package final class AccountScope: Sendable {
 
     /// Refuses further work.
     package func refuse() { state.withLock { $0.isEnded = true } }
+
+    /// Refuses further work, except that of the exchanges in flight, and waits until the work of the
+    /// members has ended. At the limit, cancels the rest.
+    ///
+    /// - Parameter completion: Work to wait for after that, within the same limit.
+    /// - Returns: Whether everything has ended before the limit, and not because the account ended.
+    package func finish(within limit: Duration, _ completion: @escaping @Sendable () async -> Void) async -> Bool {
+        let members = state.withLock { state in
+            state.isFinishing = true
+            return state.members
+        }.compactMap(\.member)
+        // An error is the cancellation of the Swift task, after which nothing is waited for.
+        let hasEnded = try? await TaskClock.system.value(within: limit) {
+            await withTaskGroup { group in
+                for member in members { group.addTask { await member.finish() } }
+            }
+            await completion()
+            return !Task.isCancelled
+        }
+        // Only now: a refresh uses a service that may have been idle before.
+        await withTaskGroup { group in
+            for member in members { group.addTask { await member.cancelRest() } }
+        }
+        return hasEnded == true && !isEnded
+    }
 
     /// Refuses further work, ends that of the members, and waits for it.
     package func end() async {
@@ -78,6 +107,12 @@ package protocol AccountMember: AnyObject, Sendable {
 
     /// Waits until the work of the object has ended.
     func leave() async
+
+    /// Refuses further work, and waits until the work in progress has ended.
+    func finish() async
+
+    /// Cancels the work in progress, and waits until it sends no further byte.
+    func cancelRest() async
 }
 
 /// A session whose cancellations take effect later.
@@ -100,9 +135,10 @@ extension WebService {
 }
 
 extension ServiceCore: AccountMember {
-    /// Adds the core to its account, or invalidates it if the account has ended.
+    /// Adds the core to its account, and refuses exchanges if the account has ended or finishes.
     func enter(_ scope: AccountScope?) {
-        if let scope, !scope.add(self) { end() }
+        guard let scope, !scope.add(self) else { return }
+        if scope.isEnded { end() } else { refuse() }
     }
 
     /// Cancels and refuses all exchanges, and releases the configuration.
@@ -117,4 +153,11 @@ extension ServiceCore: AccountMember {
 
     /// Waits until the session sends no further byte of the exchanges that were cancelled.
     package func leave() async { await (settings.session as? any SettlingSession)?.settle() }
+
+    package func cancelRest() async {
+        invalidate()
+        let work = workInFlight
+        for work in work.reversed() { work.cancel() }
+        if !work.isEmpty { await leave() }
+    }
 }

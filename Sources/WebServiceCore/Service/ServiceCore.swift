@@ -147,12 +147,17 @@ extension ServiceCore {
         }
     }
 
+    /// Refuses further work, except that of the exchanges in flight.
+    func refuse() {
+        isFinishing.store(true, ordering: .sequentiallyConsistent)
+        state.withLock { $0.inFlight.finish() }
+    }
+
     /// Refuses further work, except that of the exchanges in flight, and waits until they and the
     /// handlers have ended, or the Swift task is cancelled.
-    func finish() async {
-        isFinishing.store(true, ordering: .sequentiallyConsistent)
+    package func finish() async {
         let changes = changes
-        state.withLock { $0.inFlight.finish() }
+        refuse()
         for await _ in changes where isIdle { return }
     }
 
