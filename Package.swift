@@ -6,8 +6,8 @@ import PackageDescription
 let withoutCurl = Context.environment["WEBSERVICE_WITHOUT_CURL"] == "1"
 let withoutSQLite = Context.environment["WEBSERVICE_WITHOUT_SQLITE"] == "1"
 
-/// The only tests to build, for `./scripts/test MODULE`; `nil` for all.
-let onlyTests = Context.environment["WEBSERVICE_ONLY_TESTS"]
+/// The names of the only tests to build, separated by commas, for `./scripts/test MODULE`; `nil` for all.
+let onlyTests = Context.environment["WEBSERVICE_ONLY_TESTS"]?.split(separator: ",")
 
 let settings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
@@ -53,7 +53,7 @@ func dependencies(_ names: String) -> [Target.Dependency] {
 
 /// Adds tests. All tests can import Core, the mocks, the mock server and `TestSupport`.
 @MainActor func test(_ name: String, imports: String, excluding excluded: [String] = []) {
-    guard name == onlyTests ?? name else { return }
+    guard onlyTests?.contains(Substring(name)) ?? true else { return }
     let names = Set("\(imports) Core Mocking Server TestSupport".split(separator: " ")).sorted()
     targets.append(
         .testTarget(
