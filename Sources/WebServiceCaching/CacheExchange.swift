@@ -66,8 +66,8 @@ struct CacheExchange: Sendable {
 
     func response() async throws -> Response {
         switch request.method.rawValue {
-        case "GET" where next.isStreamed, "HEAD" where next.isStreamed, "QUERY" where next.isStreamed:
-            try await next(request)  // a stream is not stored
+        case "GET" where isPassingStream, "HEAD" where isPassingStream, "QUERY" where isPassingStream:
+            try await next(request)
         case "QUERY" where selecting.options[QueryContent.self] == nil:
             try await next(request)  // its body is not in memory
         case "GET", "QUERY": try await respond { try await load($0) }
@@ -78,6 +78,14 @@ struct CacheExchange: Sendable {
     }
 
     // MARK: - GET, QUERY and HEAD
+
+    /// A Boolean value that indicates whether the response is streamed and not stored: there is no
+    /// folder for bodies, or the request is for an event stream or another protocol.
+    private var isPassingStream: Bool {
+        guard next.isStreamed else { return false }
+        return cache.bodies == nil || request.headers["Upgrade"] != nil
+            || request.headers.values(for: .accept).contains { $0.utf8.count < 1 << 10 && $0.isOfEventStream }
+    }
 
     private static let passing: [Headers.Name] = ["Range", "If-Range", "If-Match", "If-Unmodified-Since"]
 
@@ -121,10 +129,19 @@ struct CacheExchange: Sendable {
 
     private func stored() async throws -> CachedResponse? {
         let found = try await cache.response(for: key, matching: selecting, next.clock)
-        guard let (stored, isInvalidated) = found, !stored.isRedirect(for: request) else { return nil }
-        guard isInvalidated else { return stored }
-        next.record(.cache, "a group of the stored response was invalidated")
-        return nil
+        guard let (found, isInvalidated) = found, !found.isRedirect(for: request) else { return nil }
+        guard !isInvalidated else {
+            next.record(.cache, "a group of the stored response was invalidated")
+            return nil
+        }
+        var stored = found
+        let body = await cache.opened(found.body, for: request, isStreamed: next.isStreamed, next.clock)
+        guard let body else {
+            next.record(.cache, "the file of the stored body is missing or damaged")
+            return nil
+        }
+        stored.body = body
+        return stored
     }
 
     /// - Parameter load: Sends the request to the server, with the validators of the stored
@@ -170,7 +187,13 @@ struct CacheExchange: Sendable {
     private func response(from stored: CachedResponse, at now: Date) throws -> Response? {
         if isKnown(stored, at: now) { return stored.notModified(url: url, at: now) }
         try checkSize(stored)
-        return stored.response(url: url, hasBody: request.method != .HEAD, at: now)
+        return adding(stored.body, to: stored.response(url: url, hasBody: request.method != .HEAD, at: now))
+    }
+
+    /// Adds a body in a file to a response as a stream.
+    func adding(_ body: CachedBody, to response: Response?) -> Response? {
+        guard case .file(_, let file?) = body, request.method != .HEAD else { return response }
+        return response.map { next.streaming($0, from: file, for: request) }
     }
 
     /// Returns whether the request's own condition evaluates to 304 (RFC 9111, section 4.3.2).

@@ -90,6 +90,8 @@ public final class ResponseCache: Interceptor {
     static let classification = DataClassification("http-cache")
 
     let storage: any ResponseStorage
+    /// The folder for the bodies of streamed responses; `nil` if they are not stored.
+    let bodies: BodyFolder?
     let account: @Sendable () -> String?
     let order = StorageOrder()
     /// The clock for ages and the storage timeout; `nil` for that of the service that sends the
@@ -119,6 +121,8 @@ public final class ResponseCache: Interceptor {
     /// - Parameters:
     ///   - storage: The storage for responses. Do not use it for anything else: ``removeAll()``
     ///     empties it.
+    ///   - bodies: The folder for the bodies of streamed responses and downloads. Defaults to `nil`:
+    ///     streams and downloads bypass the cache.
     ///   - account: Returns the account of a request, or `nil` for no account. Called on any
     ///     thread, first when the cache receives the request. A response that is received after the
     ///     account has changed is not stored, and a request that is sent again after that, for
@@ -132,12 +136,13 @@ public final class ResponseCache: Interceptor {
     ///     case and without the default port.
     ///   - storageErrorObserver: Receives every storage failure, on any thread. Defaults to `nil`.
     public convenience init(
-        storage: any ResponseStorage, account: @escaping @Sendable () -> String? = { nil },
+        storage: any ResponseStorage, bodies: BodyFolder? = nil,
+        account: @escaping @Sendable () -> String? = { nil },
         usesHeuristics: Bool = false, urlKey: (@Sendable (_ url: URL) -> String)? = nil,
         storageErrorObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)? = nil
     ) {
         self.init(
-            storage: storage, account: account, usesHeuristics: usesHeuristics, urlKey: urlKey,
+            storage: storage, bodies: bodies, account: account, usesHeuristics: usesHeuristics, urlKey: urlKey,
             storageErrorObserver: storageErrorObserver, timekeeper: nil)
     }
 
@@ -145,16 +150,23 @@ public final class ResponseCache: Interceptor {
     ///   service that sends a request. If its date is set back, responses with a date in the future
     ///   are stale.
     package init(
-        storage: any ResponseStorage, account: @escaping @Sendable () -> String?, usesHeuristics: Bool,
+        storage: any ResponseStorage, bodies: BodyFolder? = nil, account: @escaping @Sendable () -> String?,
+        usesHeuristics: Bool,
         urlKey: (@Sendable (URL) -> String)? = nil,
         storageErrorObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)?, timekeeper: (any Timekeeper)?
     ) {
         self.urlKey = urlKey
         clock = timekeeper.map { TaskClock($0) }
         self.storage = storage
+        self.bodies = bodies
         self.account = account
         self.usesHeuristics = usesHeuristics
         observer = storageErrorObserver
+        if bodies != nil {
+            Task(executorPreference: clock?.executor ?? HandlerPool.shared) { [weak self] in
+                await self?.removeOrphans()
+            }
+        }
     }
 
     /// Returns a stored response, or sends the request and stores the response.
@@ -206,6 +218,8 @@ public final class ResponseCache: Interceptor {
     /// - Returns: `false` if the storage has not finished within 10 seconds.
     @discardableResult
     public func finishStoring() async -> Bool {
-        await order.settled(clock ?? .system)
+        guard await order.settled(clock ?? .system) else { return false }
+        await bodies?.settled()
+        return true
     }
 }
