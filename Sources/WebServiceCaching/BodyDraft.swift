@@ -38,7 +38,7 @@ final class BodyDraft: BodyCopy {
     private let name: String
     private let expected: Int64?
     private let clock: TaskClock
-    private let queue = BlockingQueue("WebService.BodyDraft")
+    let queue = BlockingQueue("WebService.BodyDraft")
     private let onFinish: @Sendable (BodyDraft) -> Void
     private let onRefusal: @Sendable (CacheRefusal) -> Void
     private let state = Mutex(State())
@@ -108,14 +108,17 @@ final class BodyDraft: BodyCopy {
 
     func abandon() { _ = end() }
 
+    /// Removes the file of a complete body that is not stored. Called in place of ``publish()``.
+    func discard() { _ = end(of: .finished) }
+
     private func refuse(_ refusal: CacheRefusal) {
         if end() { onRefusal(refusal) }
     }
 
-    /// - Returns: Whether the body was still being read.
-    private func end() -> Bool {
+    /// - Returns: Whether the draft was in the phase.
+    private func end(of phase: Phase = .open) -> Bool {
         let (isEnd, file) = state.withLock { state -> (Bool, BodyFolder.Draft?) in
-            guard state.phase == .open else { return (false, nil) }
+            guard state.phase == phase else { return (false, nil) }
             state.phase = .abandoned
             return (true, state.file.take())
         }
@@ -165,6 +168,7 @@ final class BodyDraft: BodyCopy {
                 state.withLock { $0.phase = .published }
             }
         } catch {
+            discard()
             throw .unwritable
         }
     }

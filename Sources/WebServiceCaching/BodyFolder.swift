@@ -53,9 +53,7 @@ public final class BodyFolder: Sendable {
     /// - Throws: `WebServiceError.Code.storage` if the URL is not that of a local folder, or if the
     ///   folder cannot be created or opened, with a `POSIXError` as the underlying error.
     public init(_ url: URL, maximumBytes: Int64, maximumBodyBytes: Int64? = nil) throws {
-        let isLocal = url.isFileURL && [nil, "", "localhost"].contains(url.host(percentEncoded: false))
-        let path = isLocal ? url.standardizedFileURL.path : ""
-        guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
+        guard let path = url.localFolderPath else {
             throw WebServiceError(
                 .storage, "the folder for bodies must be a local file URL; use URL(fileURLWithPath:)")
         }

@@ -57,11 +57,10 @@ extension CacheExchange {
     ) throws -> Response? {
         if let updated {
             if !stored.isOnlyConfirmed(by: response) { replace(stored, by: updated, flight) }
-            let validated = updated.revalidatedResponse(by: response, url: url)
-            if let validated = adding(stored.body, to: validated) {
+            if let validated = updated.revalidatedResponse(by: response, url: url) {
                 next.record(.cache, "validated")
                 try checkSize(stored)
-                return validated
+                return adding(stored.body, to: validated)
             }
         }
         next.record(.cache, "the 304 response does not match the stored response")
@@ -118,7 +117,7 @@ extension CacheExchange {
         guard demands.outlastsError(stored, at: now, usesHeuristics: cache.usesHeuristics) else { return nil }
         try checkSize(stored)
         next.record(.cache, "stale, in place of an error")
-        return adding(stored.body, to: stored.response(url: url, hasBody: request.method != .HEAD, at: now))
+        return stored.response(url: url, hasBody: request.method != .HEAD, at: now).map { adding(stored.body, to: $0) }
     }
 
     /// Stores a response to a GET or QUERY request, or removes the stored responses that it
@@ -153,7 +152,7 @@ extension CacheExchange {
     private func copying(
         _ response: Response, as storable: CachedResponse, _ flight: CacheFlight
     ) throws(CacheRefusal) -> Response {
-        guard let bodies = cache.bodies else { throw CacheRefusal("the response is streamed") }
+        guard let bodies = cache.bodies else { return response }  // unreachable: the request bypassed the cache
         guard response.header(.contentType)?.isOfEventStream != true else {
             throw CacheRefusal("the response is an event stream")
         }
@@ -245,15 +244,16 @@ private struct CacheChanges: Sendable {
         with draft: BodyDraft? = nil, onRefusal: @escaping @Sendable (CacheRefusal) -> Void = { _ in },
         _ change: @escaping @Sendable (inout CachedVariants) -> Void
     ) {
-        guard cache.account() == account else {
-            return record(.cache, "not stored: the account has changed since the exchange started")
+        if cache.account() != account {
+            record(.cache, "not stored: the account has changed since the exchange started")
+        } else if flight.isOvertaken {
+            record(.cache, "not stored: the stored responses were removed while the request was in flight")
+        } else if cache.update(key, flight, at: clock.date, with: draft, onRefusal: onRefusal, change) {
+            return
+        } else {
+            record(.cache, "not stored: too many changes are pending in the storage")
         }
-        guard !flight.isOvertaken else {
-            return record(.cache, "not stored: the stored responses were removed while the request was in flight")
-        }
-        guard cache.update(key, flight, at: clock.date, with: draft, onRefusal: onRefusal, change) else {
-            return record(.cache, "not stored: too many changes are pending in the storage")
-        }
+        draft?.discard()
     }
 }
 

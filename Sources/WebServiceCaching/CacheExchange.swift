@@ -79,12 +79,13 @@ struct CacheExchange: Sendable {
 
     // MARK: - GET, QUERY and HEAD
 
-    /// A Boolean value that indicates whether the response is streamed and not stored: there is no
-    /// folder for bodies, or the request is for an event stream or another protocol.
+    /// A Boolean value that indicates whether the request bypasses the cache, because its response
+    /// is streamed and there is no folder for bodies, or because it is for an event stream or
+    /// another protocol.
     private var isPassingStream: Bool {
         guard next.isStreamed else { return false }
-        return cache.bodies == nil || request.headers["Upgrade"] != nil
-            || request.headers.values(for: .accept).contains { $0.utf8.count < 1 << 10 && $0.isOfEventStream }
+        return cache.bodies == nil || request.options[UpgradeTag.self]
+            || request.headers.values(for: .accept).contains(where: \.isOfEventStream)
     }
 
     private static let passing: [Headers.Name] = ["Range", "If-Range", "If-Match", "If-Unmodified-Since"]
@@ -160,7 +161,7 @@ struct CacheExchange: Sendable {
                         : "stale, \(stored.ageText(at: now)), validated in the background")
                 if use == .useAndValidate { validateBehind() }
                 cache.count(.cache)
-                return response
+                return adding(stored.body, to: response)
             }
         }
         if demands.isOffline {
@@ -183,17 +184,18 @@ struct CacheExchange: Sendable {
         }
     }
 
-    /// Returns the stored response, or 304 if the request's own condition requires it.
+    /// Returns the stored response without a body that is in a file, or 304 if the request's own
+    /// condition requires it.
     private func response(from stored: CachedResponse, at now: Date) throws -> Response? {
         if isKnown(stored, at: now) { return stored.notModified(url: url, at: now) }
         try checkSize(stored)
-        return adding(stored.body, to: stored.response(url: url, hasBody: request.method != .HEAD, at: now))
+        return stored.response(url: url, hasBody: request.method != .HEAD, at: now)
     }
 
-    /// Adds a body in a file to a response as a stream.
-    func adding(_ body: CachedBody, to response: Response?) -> Response? {
-        guard case .file(_, let file?) = body, request.method != .HEAD else { return response }
-        return response.map { next.streaming($0, from: file, for: request) }
+    /// Returns a response with a stored body that is in a file, as a stream.
+    func adding(_ body: CachedBody, to response: Response) -> Response {
+        guard case .file(_, let file?) = body, request.method != .HEAD, response.status != 304 else { return response }
+        return next.streaming(response, from: file, for: request)
     }
 
     /// Returns whether the request's own condition evaluates to 304 (RFC 9111, section 4.3.2).

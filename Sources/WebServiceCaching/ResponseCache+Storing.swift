@@ -77,7 +77,7 @@ extension ResponseCache {
         _ change: @escaping @Sendable (inout CachedVariants) -> Void
     ) -> Bool {
         queue(.store, key) { [self] in
-            guard !flight.isOvertaken else { return }
+            guard !flight.isOvertaken else { return draft?.discard() ?? () }
             do throws(CacheRefusal) { try await draft?.publish() } catch { return onRefusal(error) }
             let old = await read(key)
             var variants = old ?? CachedVariants()
