@@ -157,16 +157,17 @@ final class BodyDraft: BodyCopy {
     /// - Throws: The reason why the body is not stored.
     func publish() async throws(CacheRefusal) {
         do {
-            try await queue.result { [self] in
+            let draft = try await queue.result { [self] in
                 if let failure = state.withLock({ $0.failure }) { throw failure }
                 let file = try openFile()
                 let count = state.withLock { $0.count }
                 guard Int64(try file.descriptor.status().size) == count else {
                     throw SystemFailure(call: "write", number: EIO)
                 }
-                try folder.publish(file, as: name)
-                state.withLock { $0.phase = .published }
+                return file
             }
+            try await folder.publish(draft, as: file)
+            state.withLock { $0.phase = .published }
         } catch {
             discard()
             throw .unwritable

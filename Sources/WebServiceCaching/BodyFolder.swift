@@ -136,8 +136,16 @@ public final class BodyFolder: Sendable {
         throw SystemFailure(call: "flock", number: EWOULDBLOCK)
     }
 
-    /// Gives a complete file its name. Blocks the thread.
-    func publish(_ draft: Draft, as name: String) throws { try folder.move(draft.name, to: name) }
+    /// Gives a complete file its name.
+    func publish(_ draft: Draft, as file: CachedBody.File) async throws {
+        try await queue.result { [self] in
+            try folder.move(draft.name, to: file.name)
+            inventory.withLock { inventory in
+                inventory.bytes += file.count
+                inventory.added? += file.count
+            }
+        }
+    }
 
     /// Removes a file that is not published.
     func discard(_ draft: Draft) {
@@ -219,14 +227,12 @@ public final class BodyFolder: Sendable {
 
     /// Removes the least recently used bodies until the limit is met.
     ///
-    /// - Parameter file: A body that was added, which is not removed.
+    /// - Parameter file: A new body, which is not removed.
     /// - Returns: The number of bodies removed.
     func makeRoom(for file: CachedBody.File) async -> Int {
         let removed = try? await queue.result { [self] in  // the next body tries again
             var inventory = inventory.withLock { $0 }
             defer { self.inventory.withLock { [inventory] in $0 = inventory } }
-            inventory.bytes += file.count
-            inventory.added? += file.count
             var isExact = false
             if inventory.added.map({ $0 > maximumBytes / 8 }) ?? true {
                 inventory = try scan()
