@@ -5,8 +5,8 @@ import WebServiceStorage
 /// A folder with the bodies of streamed responses that a ``ResponseCache`` stores.
 ///
 /// ```swift
-/// let bodies = try BodyFolder(folder, maximumBytes: 2 << 30)
-/// let cache = ResponseCache(storage: try FileStorage(folder: entries), bodies: bodies)
+/// let bodies = try BodyFolder(folder.appendingPathComponent("bodies"), maximumBytes: 2 << 30)
+/// let cache = ResponseCache(storage: storage, bodies: bodies, account: { "ann" })
 /// ```
 /// Each body is one file, as received and decoded, which only the user can access (0600); nothing
 /// is encrypted. The names are derived from hashes of the URLs and from random numbers. A file has

@@ -18,9 +18,8 @@ extension CachedResponse {
         guard headers.allSatisfy(Self.canBeWritten) else { throw CacheRefusal("a header field is malformed") }
         let selection = try Self.selection(status, headers, to: request, account: account)
         self.init(
-            status: status, headers: Self.stored(headers, responseTime), body: .data(response.data), requestTime: requestTime,
-            responseTime: responseTime,
-            selection: selection)
+            status: status, headers: Self.stored(headers, responseTime), body: .data(response.data),
+            requestTime: requestTime, responseTime: responseTime, selection: selection)
     }
 
     /// Returns the selection of the requests that a response with these fields matches.

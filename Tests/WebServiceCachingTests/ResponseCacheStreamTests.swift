@@ -225,6 +225,21 @@ struct ResponseCacheStreamTests {
         #expect(try await fixture.stream("/a", method: .HEAD) == "cache ")
     }
 
+    @Test("A streamed response to QUERY is stored for its content")
+    func query() async throws {
+        let fixture = try StreamCacheFixture()
+        fixture.serve("body")
+        var sources: [Response.Source] = []
+        for content in ["1", "1", "2"] {
+            let task = fixture.task("/a", method: .QUERY).setBody(.data(Data(content.utf8)))
+            let response = try await task.stream().value
+            #expect(try await response.body.collect(upTo: 9) == Data("body".utf8))
+            await fixture.cache.finishStoring()
+            sources.append(response.response.source)
+        }
+        #expect(sources == [.network, .cache, .network])
+    }
+
     @Test("Vary selects among the streams for one URL, of which 8 are stored")
     func vary() async throws {
         let fixture = try StreamCacheFixture()

@@ -166,9 +166,11 @@ struct CachedDownloadTests {
         try await becomesTrue { try bodies(folder).isEmpty }
     }
 
-    @Test("A compressed stream is stored decoded, and its fields are those of the response")
-    func compressed() async throws {
-        let (fixture, cache) = try fixture()
+    @Test(
+        "A compressed stream is stored decoded, and its fields are those of the response",
+        arguments: RealSession.allCases)
+    func compressed(session: RealSession) async throws {
+        let (fixture, cache) = try fixture(over: session)
         let text = Data(String(repeating: "brew ", count: 100_000).utf8)
         let encoder = try GzipEncoder()
         let encoded = try encoder.encode(text) + (try encoder.finish())
@@ -184,6 +186,7 @@ struct CachedDownloadTests {
             let body = try await response.body.collect(upTo: .max)
             #expect(body == text)
             #expect(response.response.source == source)
+            #expect(response.headers["Content-Encoding"] == "gzip")
             await cache.finishStoring()
         }
         let response = try await fixture.service.GET("/log").data().response

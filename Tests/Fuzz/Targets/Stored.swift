@@ -13,7 +13,8 @@ extension FuzzTarget {
 
     static let stored: [FuzzTarget] = [
         FuzzTarget(
-            "variants", share: 20, seeds: variantSeeds(), tokens: ["WSC3", "WSC4", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{1}"],
+            "variants", share: 20, seeds: variantSeeds(),
+            tokens: ["WSC3", "WSC4", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{1}"],
             check: checkVariants)
     ]
 
