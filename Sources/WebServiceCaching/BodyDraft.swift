@@ -151,8 +151,8 @@ final class BodyDraft: BodyCopy {
         return file
     }
 
-    /// Gives the file its name, after all bytes are written. The file remains locked until the
-    /// draft is deallocated.
+    /// Gives the file its name, after all bytes are written. The file remains locked until
+    /// ``close()``.
     ///
     /// - Throws: The reason why the body is not stored.
     func publish() async throws(CacheRefusal) {
@@ -172,6 +172,12 @@ final class BodyDraft: BodyCopy {
             discard()
             throw .unwritable
         }
+    }
+
+    /// Closes and unlocks a published file.
+    func close() {
+        let file = state.withLock { $0.file.take() }
+        withExtendedLifetime(file) {}
     }
 }
 

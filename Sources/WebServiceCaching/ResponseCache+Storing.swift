@@ -79,6 +79,7 @@ extension ResponseCache {
         queue(.store, key) { [self] in
             guard !flight.isOvertaken else { return draft?.discard() ?? () }
             do throws(CacheRefusal) { try await draft?.publish() } catch { return onRefusal(error) }
+            defer { draft?.close() }  // unlocks the file after the response has been stored
             let old = await read(key)
             var variants = old ?? CachedVariants()
             change(&variants)

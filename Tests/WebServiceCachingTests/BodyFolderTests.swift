@@ -97,6 +97,32 @@ struct BodyFolderTests {
         #expect(fixture.service.exchanges.isEmpty)
     }
 
+    #if os(Linux)
+    @Test("A file is closed after it has been stored or read, even if the task is retained")
+    func descriptors() async throws {
+        let fixture = try StreamCacheFixture()
+        fixture.serve("body")
+        var tasks: [SessionTask] = []
+        var responses: [StreamedResponse] = []
+        for _ in 0..<3 {
+            tasks.append(fixture.task())
+            responses.append(try await tasks[tasks.count - 1].stream().value)
+            _ = try await responses[responses.count - 1].body.collect(upTo: .max)
+            await fixture.cache.finishStoring()
+        }
+        let path = fixture.folder.resolvingSymlinksInPath().path + "/"
+        await eventually {
+            let open = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+            return !open.contains { number in
+                // Another test may have closed the descriptor.
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)"))?
+                    .hasPrefix(path) == true
+            }
+        }
+        withExtendedLifetime((tasks, responses)) {}
+    }
+    #endif
+
     // MARK: Removal
 
     @Test("The removal, the invalidation and the clearing of responses remove their files")

@@ -100,7 +100,7 @@ struct AccountDiskTests {
         let service = account.service(like: mock.service)
         let cache = ResponseCache(
             storage: account.storage(try storage(.files, in: account.folder)),
-            bodies: try BodyFolder(account.file("bodies"), maximumBytes: 1 << 20))
+            bodies: try BodyFolder(account.file("bodies"), maximumBytes: 8 << 20))
         service.interceptors = [cache]
         #expect(try await service.GET("/").stream().value.body.collect(upTo: .max).count == text.utf8.count)
         await cache.finishStoring()
