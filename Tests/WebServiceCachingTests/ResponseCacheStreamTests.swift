@@ -323,6 +323,61 @@ struct ResponseCacheStreamTests {
         #expect(fixture.cache.statistics.stores == 0)
     }
 
+    enum Ending: CaseIterable, Sendable { case leaves, cancelsBody, cancelsTask, releases, fails }
+
+    @Test("A stream that ends at any point leaves the stored responses unchanged", arguments: Ending.allCases)
+    func endings(_ ending: Ending) async throws {
+        let fixture = try StreamCacheFixture()
+        let parts = (0..<6).map { String(repeating: "\($0)", count: 1_000) }
+        let whole = parts.joined()
+        for isStored in [false, true] {
+            for count in 0..<parts.count {
+                fixture.serve { _ in
+                    let fails = ending == .fails && !isStored
+                    return Reply(
+                        headers: ["Cache-Control": "max-age=60"], parts: fails ? Array(parts.prefix(count)) : parts,
+                        error: fails ? URLError(.networkConnectionLost) : nil)
+                }
+                let task = fixture.task()
+                var body: ResponseBody? = try? await task.stream(bufferSize: 1).value.body
+                var bytes = body?.makeAsyncIterator()
+                var received = Data()
+                while received.count < count * 1_000, let part = try await bytes?.next() { received += part }
+                #expect(Data(whole.utf8).starts(with: received))
+                switch ending {
+                case .leaves: bytes = nil
+                case .cancelsBody: body?.cancel()
+                case .cancelsTask:
+                    let reader = Task { [bytes] in
+                        var bytes = bytes
+                        while try await bytes?.next() != nil {}
+                    }
+                    reader.cancel()
+                    _ = await reader.result
+                case .releases: (body, bytes) = (nil, nil)
+                case .fails where !isStored: while let part = try? await bytes?.next() { received += part }
+                case .fails: try #require(truncate(fixture.file().path, off_t(count)) == 0)
+                }
+                await fixture.cache.finishStoring()
+                if ending == .cancelsTask {
+                    // The reader may have finished before its cancellation.
+                    #expect(try await [[], [whole]].contains(fixture.remainingFiles()))
+                } else if ending != .cancelsBody {
+                    let files = try await fixture.remainingFiles()
+                    #expect(files == (isStored ? [ending == .fails ? String(whole.prefix(count)) : whole] : []))
+                }
+                (body, bytes) = (nil, nil)
+                if isStored || count == parts.count - 1 {
+                    fixture.serve { _ in Reply(headers: ["Cache-Control": "max-age=60"], parts: parts) }
+                    let served = try await fixture.stream()
+                    #expect(served.hasSuffix(" \(whole)"))
+                    #expect(try await fixture.remainingFiles() == [whole])
+                }
+                withExtendedLifetime(task) {}
+            }
+        }
+    }
+
     @Test("A stored response remains if the body of a new one is incomplete")
     func incompleteReplacement() async throws {
         let fixture = try StreamCacheFixture()
