@@ -5,12 +5,13 @@ import WebServiceStorage
 /// A body that is written to a file of a ``BodyFolder`` while its reader takes it.
 ///
 /// The file is written on a queue. The reader waits while more than ``maximumPending`` bytes have
-/// not been written, in total at most ``maximumDelay``; beyond that, the body is not stored.
+/// not been written. In total, it waits no longer than it spends otherwise, plus ``maximumDelay``;
+/// beyond that, the body is not stored. So the disk at most doubles the duration of a stream.
 final class BodyDraft: BodyCopy {
     /// The number of bytes in memory beyond which the reader waits.
     private static let maximumPending = 512 << 10
-    /// The maximum duration for which the reader of one body waits.
-    static let maximumDelay = Duration.seconds(10)
+    /// The duration that the reader may wait in addition to what it spends otherwise.
+    private static let maximumDelay = Duration.seconds(10)
 
     private enum Phase {
         case open
@@ -26,7 +27,10 @@ final class BodyDraft: BodyCopy {
         var phase = Phase.open
         var count: Int64 = 0
         var pending = 0
-        var delay = Duration.zero
+        /// The instant of the first bytes; 0 before.
+        var start: UInt64 = 0
+        /// The duration for which the reader has waited, in nanoseconds.
+        var delay: UInt64 = 0
         /// The reader that waits.
         var waiter: Once<Bool>?
         var file: BodyFolder.Draft?
@@ -71,26 +75,40 @@ final class BodyDraft: BodyCopy {
     // MARK: The reader
 
     func add(_ bytes: Data) async {
-        let (refusal, isOpen, waiter, delay) = state.withLock { state -> (CacheRefusal?, Bool, Once<Bool>?, Duration) in
-            guard state.phase == .open else { return (nil, false, nil, .zero) }
-            state.count += Int64(bytes.count)
-            if state.count > folder.maximumBodyBytes { return (.tooLarge(folder), false, nil, .zero) }
-            if state.failure != nil { return (.unwritable, false, nil, .zero) }
-            state.pending += bytes.count
-            if state.pending > Self.maximumPending { state.waiter = Once() }
-            return (nil, true, state.waiter, state.delay)
+        let now = clock.now
+        switch state.withLock({ add(bytes.count, at: now, to: &$0) }) {
+        case .none: return
+        case .refuse(let refusal): return refuse(refusal)
+        case .write: queue.run { self.write(bytes) }
+        case .writeAndWait(let waiter, let limit):
+            queue.run { self.write(bytes) }
+            guard await clock.value(of: waiter, orAfter: limit, false, orIfCancelled: true) else {
+                return refuse(CacheRefusal("the disk is too slow"))
+            }
+            let end = clock.now
+            state.withLock { $0.delay += end - min(now, end) }
         }
-        if let refusal { return refuse(refusal) }
-        guard isOpen else { return }
-        queue.run { self.write(bytes) }
-        guard let waiter else { return }
-        let start = clock.now
-        let left = max(.zero, Self.maximumDelay - delay)
-        guard await clock.value(of: waiter, orAfter: left, false, orIfCancelled: true) else {
-            return refuse(CacheRefusal("the disk is too slow"))
-        }
-        let spent = Duration.nanoseconds(Int64(clamping: clock.now - min(start, clock.now)))
-        state.withLock { $0.delay += spent }
+    }
+
+    private enum Addition {
+        case none
+        case refuse(CacheRefusal)
+        case write
+        case writeAndWait(Once<Bool>, limit: Duration)
+    }
+
+    private func add(_ count: Int, at now: UInt64, to state: inout State) -> Addition {
+        guard state.phase == .open else { return .none }
+        if state.start == 0 { state.start = now }
+        state.count += Int64(count)
+        if state.count > folder.maximumBodyBytes { return .refuse(.tooLarge(folder)) }
+        if state.failure != nil { return .refuse(.unwritable) }
+        state.pending += count
+        guard state.pending > Self.maximumPending else { return .write }
+        let waiter = Once<Bool>()
+        state.waiter = waiter
+        let others = Int64(clamping: now - min(state.start, now)) - 2 * Int64(clamping: state.delay)
+        return .writeAndWait(waiter, limit: max(.zero, Self.maximumDelay + .nanoseconds(others)))
     }
 
     func finish() {

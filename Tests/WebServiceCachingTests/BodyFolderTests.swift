@@ -267,7 +267,9 @@ struct BodyFolderTests {
                         let path = "/\((round * (index + 2)) % 9)"
                         let policy: URLRequest.CachePolicy =
                             round % 3 == 0 ? .reloadIgnoringLocalCacheData : .useProtocolCachePolicy
-                        if round % 7 == 1 { for try await _ in try await fixture.task(path).stream().value.body { break } }
+                        if round % 7 == 1 {
+                            for try await _ in try await fixture.task(path).stream().value.body { break }
+                        }
                         if round % 11 == 1 { _ = try await fixture.task(path, method: .PUT).data().response }
                         let text = try await fixture.stream(path, policy: policy).split(separator: " ")[1]
                         #expect(text.count == 50_001)
