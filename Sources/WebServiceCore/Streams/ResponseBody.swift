@@ -132,7 +132,8 @@ public struct ResponseBody: AsyncSequence, Sendable {
         ///
         /// - Throws: `URLError` for a transport error, `URLError.cancelled` after a cancellation,
         ///   `URLError.cannotDecodeContentData` for corrupt compressed data, and `WebServiceError`
-        ///   with the codes `streamConsumed`, `responseTooLarge` and `deadline`.
+        ///   with the codes `streamConsumed`, `responseTooLarge` and `deadline`, and `storage` if the
+        ///   file of a body that a cache has stored can no longer be read.
         public mutating func next() async throws -> Data? {
             switch source {
             case .over: return nil
