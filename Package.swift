@@ -139,7 +139,8 @@ program(
     excluding: ["README.md"])
 products.append(.executable(name: "brewery", targets: ["Brewery"]))
 program(
-    "session-probe", path: "Tests/SessionProbe", imports: "Conformance Curl Mocking Server Transfers")
+    "session-probe", path: "Tests/SessionProbe",
+    imports: "Caching Conformance Curl Mocking Server Storage Transfers")
 program("storage-probe", path: "Tests/StorageProbe", imports: "SQLite Storage")
 program("outbox-probe", path: "Tests/OutboxProbe", imports: "Curl Offline SQLite")
 program("inspector-probe", path: "Tests/InspectorProbe", imports: "Caching Inspector Mocking Server Sockets")

@@ -1,5 +1,6 @@
 import Foundation
 import WebServiceCore
+import WebServiceStorage
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -23,8 +24,7 @@ extension CacheExchange {
         if let stored, let stale = try staleResponse(stored, insteadOf: result, at: responseTime) { return stale }
         let response = try result.get()
         guard response.status == 304 else {
-            store(response, flight, requestTime: requestTime, responseTime: responseTime)
-            return response
+            return store(response, flight, requestTime: requestTime, responseTime: responseTime)
         }
         guard let stored else {
             next.record(.cache, "not stored: status 304")
@@ -60,7 +60,7 @@ extension CacheExchange {
             if let validated = updated.revalidatedResponse(by: response, url: url) {
                 next.record(.cache, "validated")
                 try checkSize(stored)
-                return validated
+                return adding(stored.body, to: validated)
             }
         }
         next.record(.cache, "the 304 response does not match the stored response")
@@ -73,8 +73,7 @@ extension CacheExchange {
         let (result, requestTime, responseTime) = await send(plain)
         let response = try result.get()
         guard response.status != 304 else { throw URLError(.badServerResponse) }  // no condition was sent
-        store(response, flight, requestTime: requestTime, responseTime: responseTime)
-        return response
+        return store(response, flight, requestTime: requestTime, responseTime: responseTime)
     }
 
     /// Sends a HEAD request and updates the stored response with the header fields it receives (RFC
@@ -118,18 +117,26 @@ extension CacheExchange {
         guard demands.outlastsError(stored, at: now, usesHeuristics: cache.usesHeuristics) else { return nil }
         try checkSize(stored)
         next.record(.cache, "stale, in place of an error")
-        return stored.response(url: url, hasBody: request.method != .HEAD, at: now)
+        return stored.response(url: url, hasBody: request.method != .HEAD, at: now).map { adding(stored.body, to: $0) }
     }
 
     /// Stores a response to a GET or QUERY request, or removes the stored responses that it
     /// invalidates.
-    private func store(_ response: Response, _ flight: CacheFlight, requestTime: Date, responseTime: Date) {
-        guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
+    ///
+    /// - Returns: The response. A streamed one is stored after its reader has received the body.
+    private func store(
+        _ response: Response, _ flight: CacheFlight, requestTime: Date, responseTime: Date
+    ) -> Response {
+        guard demands.stores else {
+            next.record(.cache, "not stored: no-store in the request")
+            return response
+        }
         do throws(CacheRefusal) {
             var storable = try CachedResponse(
                 response, to: selecting, account: account, requestTime: requestTime, responseTime: responseTime)
             try checkSentFields(storable.selection)
             storable.origin = Origin(url)
+            if response.isStreamed { return try copying(response, as: storable, flight) }
             update(flight) { [selecting, storable] in $0.insert(storable, for: selecting) }
         } catch {
             next.record(.cache, "not stored: \(error.reason)")
@@ -137,6 +144,36 @@ extension CacheExchange {
                 (200..<400).contains(response.status) && response.status != 206 || [404, 410].contains(response.status)
             if response.redirects.isEmpty, isNew { update(flight) { [selecting] in $0.remove(for: selecting) } }
         }
+        return response
+    }
+
+    /// Returns a streamed response whose body is copied to a file while it is read. The response is
+    /// stored when the body is complete.
+    private func copying(
+        _ response: Response, as storable: CachedResponse, _ flight: CacheFlight
+    ) throws(CacheRefusal) -> Response {
+        guard let bodies = cache.bodies else { return response }  // unreachable: the request bypassed the cache
+        guard response.header(.contentType)?.isOfEventStream != true else {
+            throw CacheRefusal("the response is an event stream")
+        }
+        let length = response.streamLength
+        guard length ?? 0 <= bodies.maximumBodyBytes else { throw .tooLarge(bodies) }
+        let changes = changes(flight, next.streamRecord)
+        let onRefusal: @Sendable (CacheRefusal) -> Void = { [selecting] refusal in
+            changes.record(.cache, "not stored: \(refusal.reason)")
+            changes.make { $0.remove(for: selecting) }  // the stored response is older than this one
+        }
+        let draft = BodyDraft(in: bodies, for: key, expecting: length, next.clock) { [selecting] draft in
+            var storable = storable
+            storable.body = .file(draft.file, nil)
+            changes.make(with: draft, onRefusal: onRefusal) { [storable] in $0.insert(storable, for: selecting) }
+        } onRefusal: {
+            onRefusal($0)
+        }
+        guard let copied = response.copyingBody(to: draft) else {
+            throw CacheRefusal("another cache stores the streamed body")
+        }
+        return copied
     }
 
     /// Stores the validated response, or removes it if it must no longer be stored, unless a newer
@@ -153,8 +190,13 @@ extension CacheExchange {
             replacement = nil
         }
         update(flight) { [selecting, replacement] variants in
-            guard variants.match(selecting)?.responseTime == stored.responseTime else { return }
-            if let replacement { variants.insert(replacement, for: selecting) } else { variants.remove(for: selecting) }
+            guard let current = variants.match(selecting), current.responseTime == stored.responseTime else { return }
+            if var replacement {
+                replacement.body = current.body  // that of the request may be read from its file
+                variants.insert(replacement, for: selecting)
+            } else {
+                variants.remove(for: selecting)
+            }
         }
     }
 
@@ -176,19 +218,49 @@ extension CacheExchange {
         }
     }
 
+    private func update(_ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
+        changes(flight) { [next] in next.record($0, $1) }.make(change)
+    }
+
+    private func changes(
+        _ flight: CacheFlight, _ record: @escaping @Sendable (Timeline.Kind, String) -> Void
+    ) -> CacheChanges {
+        CacheChanges(cache: cache, key: key, account: account, flight: flight, clock: clock, record: record)
+    }
+}
+
+/// The changes of the stored responses for one request.
+private struct CacheChanges: Sendable {
+    let cache: ResponseCache
+    let key: StorageKey
+    let account: String?
+    let flight: CacheFlight
+    let clock: TaskClock
+    let record: @Sendable (Timeline.Kind, String) -> Void
+
     /// Changes the stored responses, unless the account has changed, because the response could
     /// then belong to either account.
-    private func update(_ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
-        guard cache.account() == account else {
-            return next.record(.cache, "not stored: the account has changed since the exchange started")
+    func make(
+        with draft: BodyDraft? = nil, onRefusal: @escaping @Sendable (CacheRefusal) -> Void = { _ in },
+        _ change: @escaping @Sendable (inout CachedVariants) -> Void
+    ) {
+        if cache.account() != account {
+            record(.cache, "not stored: the account has changed since the exchange started")
+        } else if flight.isOvertaken {
+            record(.cache, "not stored: the stored responses were removed while the request was in flight")
+        } else if cache.update(key, flight, at: clock.date, with: draft, onRefusal: onRefusal, change) {
+            return
+        } else {
+            record(.cache, "not stored: too many changes are pending in the storage")
         }
-        guard !flight.isOvertaken else {
-            return next.record(.cache, "not stored: the stored responses were removed while the request was in flight")
-        }
-        guard cache.update(key, flight, at: clock.date, change) else {
-            return next.record(.cache, "not stored: too many changes are pending in the storage")
-        }
+        draft?.discard()
     }
+}
+
+extension String {
+    /// A Boolean value that indicates whether a media type, or a list of them, includes that of
+    /// event streams.
+    var isOfEventStream: Bool { asciiLowercased().contains("text/event-stream") }
 }
 
 extension CachedResponse {

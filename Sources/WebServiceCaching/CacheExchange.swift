@@ -66,8 +66,8 @@ struct CacheExchange: Sendable {
 
     func response() async throws -> Response {
         switch request.method.rawValue {
-        case "GET" where next.isStreamed, "HEAD" where next.isStreamed, "QUERY" where next.isStreamed:
-            try await next(request)  // a stream is not stored
+        case "GET" where isPassingStream, "HEAD" where isPassingStream, "QUERY" where isPassingStream:
+            try await next(request)
         case "QUERY" where selecting.options[QueryContent.self] == nil:
             try await next(request)  // its body is not in memory
         case "GET", "QUERY": try await respond { try await load($0) }
@@ -78,6 +78,15 @@ struct CacheExchange: Sendable {
     }
 
     // MARK: - GET, QUERY and HEAD
+
+    /// A Boolean value that indicates whether the request bypasses the cache, because its response
+    /// is streamed and there is no folder for bodies, or because it is for an event stream or
+    /// another protocol.
+    private var isPassingStream: Bool {
+        guard next.isStreamed else { return false }
+        return cache.bodies == nil || request.options[UpgradeTag.self]
+            || request.headers.values(for: .accept).contains(where: \.isOfEventStream)
+    }
 
     private static let passing: [Headers.Name] = ["Range", "If-Range", "If-Match", "If-Unmodified-Since"]
 
@@ -121,10 +130,19 @@ struct CacheExchange: Sendable {
 
     private func stored() async throws -> CachedResponse? {
         let found = try await cache.response(for: key, matching: selecting, next.clock)
-        guard let (stored, isInvalidated) = found, !stored.isRedirect(for: request) else { return nil }
-        guard isInvalidated else { return stored }
-        next.record(.cache, "a group of the stored response was invalidated")
-        return nil
+        guard let (found, isInvalidated) = found, !found.isRedirect(for: request) else { return nil }
+        guard !isInvalidated else {
+            next.record(.cache, "a group of the stored response was invalidated")
+            return nil
+        }
+        var stored = found
+        let body = await cache.opened(found.body, for: request, isStreamed: next.isStreamed, next.clock)
+        guard let body else {
+            next.record(.cache, "the file of the stored body is missing or damaged")
+            return nil
+        }
+        stored.body = body
+        return stored
     }
 
     /// - Parameter load: Sends the request to the server, with the validators of the stored
@@ -143,7 +161,7 @@ struct CacheExchange: Sendable {
                         : "stale, \(stored.ageText(at: now)), validated in the background")
                 if use == .useAndValidate { validateBehind() }
                 cache.count(.cache)
-                return response
+                return adding(stored.body, to: response)
             }
         }
         if demands.isOffline {
@@ -166,11 +184,18 @@ struct CacheExchange: Sendable {
         }
     }
 
-    /// Returns the stored response, or 304 if the request's own condition requires it.
+    /// Returns the stored response without a body that is in a file, or 304 if the request's own
+    /// condition requires it.
     private func response(from stored: CachedResponse, at now: Date) throws -> Response? {
         if isKnown(stored, at: now) { return stored.notModified(url: url, at: now) }
         try checkSize(stored)
         return stored.response(url: url, hasBody: request.method != .HEAD, at: now)
+    }
+
+    /// Returns a response with a stored body that is in a file, as a stream.
+    func adding(_ body: CachedBody, to response: Response) -> Response {
+        guard case .file(_, let file?) = body, request.method != .HEAD, response.status != 304 else { return response }
+        return next.streaming(response, from: file, for: request)
     }
 
     /// Returns whether the request's own condition evaluates to 304 (RFC 9111, section 4.3.2).

@@ -18,9 +18,8 @@ extension CachedResponse {
         guard headers.allSatisfy(Self.canBeWritten) else { throw CacheRefusal("a header field is malformed") }
         let selection = try Self.selection(status, headers, to: request, account: account)
         self.init(
-            status: status, headers: Self.stored(headers, responseTime), body: response.data, requestTime: requestTime,
-            responseTime: responseTime,
-            selection: selection)
+            status: status, headers: Self.stored(headers, responseTime), body: .data(response.data),
+            requestTime: requestTime, responseTime: responseTime, selection: selection)
     }
 
     /// Returns the selection of the requests that a response with these fields matches.
@@ -97,7 +96,8 @@ extension CachedResponse {
 }
 
 extension CachedResponse {
-    /// Returns the stored response as a response from the cache (RFC 9111, section 5.1).
+    /// Returns the stored response as a response from the cache (RFC 9111, section 5.1), without a
+    /// body that is in a file.
     ///
     /// - Parameters:
     ///   - url: The request URL.
@@ -107,13 +107,14 @@ extension CachedResponse {
         var headers = headers
         headers["Age"] = String(Int64(min(max(0, age), CacheControl.maximum)))
         return Self.response(
-            status: status, headers: headers, body: hasBody ? body : Data(), url: url, source: .cache, age: age)
+            status: status, headers: headers, body: hasBody ? body.data : Data(), url: url, source: .cache, age: age)
     }
 
-    /// Returns the stored response after its validation by the server.
+    /// Returns the stored response after its validation by the server, without a body that is in a
+    /// file.
     func revalidatedResponse(by validation: Response, url: String) -> Response? {
         var response = Self.response(
-            status: status, headers: headers, body: body, url: url, source: .revalidated, age: initialAge)
+            status: status, headers: headers, body: body.data, url: url, source: .revalidated, age: initialAge)
         response?.attempts = validation.attempts
         response?.transport = validation.transport
         return response

@@ -6,7 +6,7 @@ struct CachedResponse: Sendable {
     var status: Int
     /// The header fields without `Set-Cookie` and without those of the connection.
     var headers: Headers
-    var body: Data
+    var body: CachedBody
     /// The date at which the request, or the last validation request, was sent.
     var requestTime: Date
     /// The date at which the response was received.

@@ -15,6 +15,9 @@ struct CachedVariants: Sendable {
     /// serialized.
     private(set) var changes = (insertions: 0, evictions: 0)
 
+    /// The names of the files with bodies.
+    var files: Set<String> { Set(responses.compactMap(\.body.file?.name)) }
+
     /// Returns the response that matches a request; if several match, the one stored last.
     func match(_ request: Request) -> CachedResponse? {
         responses.last { $0.selection.matches(request) }
@@ -49,10 +52,14 @@ struct CachedVariants: Sendable {
 /// preceding bytes. Numbers are little-endian; strings and bytes are preceded by their length.
 extension CachedVariants {
     private static let mark = Array("WSC3".utf8)
+    /// The signature of an entry with files: each body is followed by the name and the size of its
+    /// file, which are an empty string and 0 if there is none.
+    private static let markWithFiles = Array("WSC4".utf8)
 
     func data(for key: StorageKey) -> Data {
         var writer = EntryWriter()
-        writer.data.append(contentsOf: Self.mark)
+        let hasFiles = responses.contains { $0.body.file != nil }
+        writer.data.append(contentsOf: hasFiles ? Self.markWithFiles : Self.mark)
         writer.append(key.bytes)
         writer.append(UInt64(responses.count))
         for response in responses {
@@ -71,7 +78,10 @@ extension CachedVariants {
                 writer.append(field.name.utf8)
                 writer.append(field.value.utf8)
             }
-            writer.append(response.body)
+            writer.append(response.body.data)
+            guard hasFiles else { continue }
+            writer.append((response.body.file?.name ?? "").utf8)
+            writer.append(UInt64(response.body.file?.count ?? 0))
         }
         writer.append(writer.data.withUnsafeBytes { XXHash64.hash($0) })
         return writer.data
@@ -83,12 +93,13 @@ extension CachedVariants {
         let content = data.dropLast(8)
         var reader = EntryReader(rest: content.dropFirst(Self.mark.count))
         var end = EntryReader(rest: data.suffix(8))
-        guard data.starts(with: Self.mark), content.withUnsafeBytes({ XXHash64.hash($0) }) == end.number(),
+        let hasFiles = data.starts(with: Self.markWithFiles)
+        guard hasFiles || data.starts(with: Self.mark), content.withUnsafeBytes({ XXHash64.hash($0) }) == end.number(),
             reader.bytes()?.elementsEqual(key.bytes) == true,
             let count = reader.number(), count <= UInt64(2 * Self.maximumCount)
         else { return nil }
         for _ in 0..<count {
-            guard let response = reader.response() else { return nil }
+            guard let response = reader.response(hasFile: hasFiles) else { return nil }
             responses.append(response)
         }
         guard reader.rest.isEmpty else { return nil }
@@ -139,7 +150,7 @@ struct EntryReader {
         bytes().flatMap { $0.count == count ? Data(Array($0)) : nil }
     }
 
-    mutating func response() -> CachedResponse? {
+    mutating func response(hasFile: Bool) -> CachedResponse? {
         guard let status = number(), (200...999).contains(status), let requestTime = date(),
             let responseTime = date(),
             let scope = number().flatMap(CacheSelection.Scope.init),
@@ -147,10 +158,15 @@ struct EntryReader {
             let fingerprint = bytes(count: CacheSelection.fingerprintLength),
             let isOfQuery = number(), let origin = text(), let names = list({ $0.text() }),
             let fields = list({ reader in reader.text().flatMap { name in reader.text().map { (name, $0) } } }),
-            let body = bytes()
+            let data = bytes()
         else { return nil }
+        var body = CachedBody.data(data.subdata(in: data.startIndex..<data.endIndex))
+        if hasFile {
+            guard let name = text(), let count = number() else { return nil }
+            if !name.isEmpty { body = .file(CachedBody.File(name: name, count: Int64(clamping: count)), nil) }
+        }
         return CachedResponse(
-            status: Int(status), headers: Headers(fields), body: body.subdata(in: body.startIndex..<body.endIndex),
+            status: Int(status), headers: Headers(fields), body: body,
             requestTime: requestTime,
             responseTime: responseTime,
             selection: CacheSelection(

@@ -80,19 +80,25 @@ private final class EntryList: Sendable {
 }
 
 extension ResponseCache {
-    fileprivate func entries(for key: StorageKey) async throws -> [Entry] {
-        let method = "GET "
-        guard key.identifier.hasPrefix(method) else { return [] }
+    /// Returns the stored responses without counting this as their use, if the storage permits it.
+    func unusedVariants(for key: StorageKey) async throws -> CachedVariants? {
         let stored =
             if let memory = storage as? MemoryStorage {
                 memory.unusedEntry(for: key)
             } else {
                 try await storage.entry(for: key, after: order, clock ?? .system)
             }
+        return stored?.data.flatMap { CachedVariants($0, for: key) }
+    }
+
+    fileprivate func entries(for key: StorageKey) async throws -> [Entry] {
+        let method = "GET "
+        guard key.identifier.hasPrefix(method) else { return [] }
+        let stored = try await unusedVariants(for: key)
         let url = String(key.identifier.dropFirst(method.count))
         let listClock: TaskClock = clock ?? .system
         var valid: [CachedResponse] = []
-        for response in stored?.data.flatMap({ CachedVariants($0, for: key) })?.responses ?? [] {
+        for response in stored?.responses ?? [] {
             let isInvalid = try await listClock.storageValue { [self] in
                 try await self.isInvalidated(response, key.account, after: order)
             }
@@ -105,7 +111,7 @@ extension ResponseCache {
                 url: url, account: key.account, status: response.status,
                 vary: response.selection.names, groups: response.groups.sorted(), date: response.responseTime,
                 freshUntil: isFresh ? response.responseTime.addingTimeInterval(rest) : nil,
-                byteCount: response.body.count)
+                byteCount: Int(clamping: response.body.count))
         }
     }
 }

@@ -17,7 +17,7 @@ extension ResponseCache {
         /// validation.
         public internal(set) var stores = 0
         /// The number of responses that were removed because there were more than 8 for one URL
-        /// and method.
+        /// and method, and of bodies that were removed to meet the limit of the ``BodyFolder``.
         ///
         /// Responses that the storage removes to meet its limits are not included.
         public internal(set) var evictions = 0

@@ -66,30 +66,56 @@ extension ResponseCache {
     /// Changes the stored responses after all earlier changes, unless the flight has been
     /// overtaken. If too many changes are pending, the stored responses are removed instead.
     ///
+    /// - Parameters:
+    ///   - draft: The body that the change refers to. If it cannot be published, the change is not
+    ///     made. Defaults to `nil`: the body is in memory.
+    ///   - onRefusal: Called with the reason why the draft cannot be published.
     /// - Returns: Whether the change will be made.
     func update(
-        _ key: StorageKey, _ flight: CacheFlight, at date: Date,
+        _ key: StorageKey, _ flight: CacheFlight, at date: Date, with draft: BodyDraft? = nil,
+        onRefusal: @escaping @Sendable (CacheRefusal) -> Void = { _ in },
         _ change: @escaping @Sendable (inout CachedVariants) -> Void
     ) -> Bool {
         queue(.store, key) { [self] in
-            guard !flight.isOvertaken else { return }
+            guard !flight.isOvertaken else { return draft?.discard() ?? () }
+            do throws(CacheRefusal) { try await draft?.publish() } catch { return onRefusal(error) }
+            defer { draft?.close() }  // unlocks the file after the response has been stored
             let old = await read(key)
             var variants = old ?? CachedVariants()
             change(&variants)
             await removeInvalidated(from: &variants, key)
-            if variants.responses.isEmpty { return old?.responses.isEmpty == true ? () : await erase(key) }
-            do {
-                try await storage.store(StorageEntry(.value(variants.data(for: key)), date: date), for: key)
-                count(variants.changes)
-                // An invalidation may have been stored in the meantime.
-                let stored = variants.responses.count
-                await removeInvalidated(from: &variants, key)
-                if variants.responses.count < stored { await erase(key) }
-            } catch {
-                report(.store, key, error)
-                await erase(key)  // the stored entry is older than the response already delivered
-            }
+            let files = await write(variants, insteadOf: old, key, at: date)
+            guard let bodies else { return }
+            var unused = old?.files ?? []
+            if let draft { unused.insert(draft.file.name) }
+            bodies.remove(unused.subtracting(files))
+            guard let draft, files.contains(draft.file.name) else { return }
+            count((0, await bodies.makeRoom(for: draft.file)))
         }
+    }
+
+    /// Stores the responses for a key, or removes the entry if there are none.
+    ///
+    /// - Returns: The names of the files that the entry refers to.
+    private func write(
+        _ variants: CachedVariants, insteadOf old: CachedVariants?, _ key: StorageKey, at date: Date
+    ) async -> Set<String> {
+        if variants.responses.isEmpty {
+            if old?.responses.isEmpty != true { await eraseEntry(key) }
+            return []
+        }
+        do {
+            try await storage.store(StorageEntry(.value(variants.data(for: key)), date: date), for: key)
+            count(variants.changes)
+            // An invalidation may have been stored in the meantime.
+            var valid = variants
+            await removeInvalidated(from: &valid, key)
+            if valid.responses.count == variants.responses.count { return variants.files }
+        } catch {
+            report(.store, key, error)
+        }
+        await eraseEntry(key)  // the stored entry is older than the response already delivered
+        return []
     }
 
     /// Removes the responses stored under a key. Responses to requests in flight are not stored.
@@ -112,7 +138,18 @@ extension ResponseCache {
     }
 
     private func erase(_ key: StorageKey) async {
+        let files = await files(of: key)
+        await eraseEntry(key)
+        bodies?.remove(files)
+    }
+
+    private func eraseEntry(_ key: StorageKey) async {
         do { try await storage.removeEntry(for: key) } catch { report(.remove, key, error) }
+    }
+
+    /// Returns the names of the files that an entry refers to.
+    private func files(of key: StorageKey) async -> Set<String> {
+        bodies == nil ? [] : await read(key)?.files ?? []
     }
 
     /// - Parameter key: The key to remove, or `nil` for all.
@@ -120,7 +157,14 @@ extension ResponseCache {
         overtake(key)
         try await order.makeChange(key, clock ?? .system) { [self] in
             do {
-                if let key { try await storage.removeEntry(for: key) } else { try await storage.removeAll() }
+                if let key {
+                    let files = await files(of: key)
+                    try await storage.removeEntry(for: key)
+                    bodies?.remove(files)
+                } else {
+                    try await storage.removeAll()
+                    try await bodies?.removeAll()
+                }
             } catch {
                 report(.remove, key, error)
                 throw error

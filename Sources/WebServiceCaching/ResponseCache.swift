@@ -77,8 +77,12 @@ import FoundationNetworking
 /// most 10 seconds; the request then proceeds as if nothing were stored, and `storageErrorObserver`
 /// is called. A response is delivered before it is stored, and every later request to the same
 /// cache finds it. All members may be used from any thread. Every decision is recorded in the
-/// task's `Timeline`, including the reason why a response is not stored. Streams and
-/// downloads bypass the cache.
+/// task's `Timeline`, including the reason why a response is not stored.
+///
+/// Without a ``BodyFolder``, streams and downloads bypass the cache. With one, the body of a stream
+/// is copied to a file while it is read, and stored after its end. Event streams and handshakes of
+/// other protocols always bypass the cache. A stored body whose file can no longer be read ends the
+/// stream with `WebServiceError.Code.storage`.
 public final class ResponseCache: Interceptor {
     /// A Boolean value that indicates whether heuristic freshness is used.
     ///
@@ -90,6 +94,8 @@ public final class ResponseCache: Interceptor {
     static let classification = DataClassification("http-cache")
 
     let storage: any ResponseStorage
+    /// The folder for the bodies of streamed responses; `nil` if they are not stored.
+    let bodies: BodyFolder?
     let account: @Sendable () -> String?
     let order = StorageOrder()
     /// The clock for ages and the storage timeout; `nil` for that of the service that sends the
@@ -119,6 +125,9 @@ public final class ResponseCache: Interceptor {
     /// - Parameters:
     ///   - storage: The storage for responses. Do not use it for anything else: ``removeAll()``
     ///     empties it.
+    ///   - bodies: The folder for the bodies of streams and downloads. Files in it that no entry of
+    ///     the storage refers to are removed in the background. Defaults to `nil`: streams and
+    ///     downloads bypass the cache.
     ///   - account: Returns the account of a request, or `nil` for no account. Called on any
     ///     thread, first when the cache receives the request. A response that is received after the
     ///     account has changed is not stored, and a request that is sent again after that, for
@@ -132,12 +141,13 @@ public final class ResponseCache: Interceptor {
     ///     case and without the default port.
     ///   - storageErrorObserver: Receives every storage failure, on any thread. Defaults to `nil`.
     public convenience init(
-        storage: any ResponseStorage, account: @escaping @Sendable () -> String? = { nil },
+        storage: any ResponseStorage, bodies: BodyFolder? = nil,
+        account: @escaping @Sendable () -> String? = { nil },
         usesHeuristics: Bool = false, urlKey: (@Sendable (_ url: URL) -> String)? = nil,
         storageErrorObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)? = nil
     ) {
         self.init(
-            storage: storage, account: account, usesHeuristics: usesHeuristics, urlKey: urlKey,
+            storage: storage, bodies: bodies, account: account, usesHeuristics: usesHeuristics, urlKey: urlKey,
             storageErrorObserver: storageErrorObserver, timekeeper: nil)
     }
 
@@ -145,16 +155,23 @@ public final class ResponseCache: Interceptor {
     ///   service that sends a request. If its date is set back, responses with a date in the future
     ///   are stale.
     package init(
-        storage: any ResponseStorage, account: @escaping @Sendable () -> String?, usesHeuristics: Bool,
+        storage: any ResponseStorage, bodies: BodyFolder? = nil, account: @escaping @Sendable () -> String?,
+        usesHeuristics: Bool,
         urlKey: (@Sendable (URL) -> String)? = nil,
         storageErrorObserver: (@Sendable (_ failure: StorageEntry.Failure) -> Void)?, timekeeper: (any Timekeeper)?
     ) {
         self.urlKey = urlKey
         clock = timekeeper.map { TaskClock($0) }
         self.storage = storage
+        self.bodies = bodies
         self.account = account
         self.usesHeuristics = usesHeuristics
         observer = storageErrorObserver
+        if bodies != nil {
+            Task(executorPreference: clock?.executor ?? HandlerPool.shared) { [weak self] in
+                await self?.removeOrphans()
+            }
+        }
     }
 
     /// Returns a stored response, or sends the request and stores the response.
@@ -190,11 +207,12 @@ public final class ResponseCache: Interceptor {
         try await removal(of: key)
     }
 
-    /// Empties the storage, including other data in it.
+    /// Empties the storage, including other data in it, and the folder for bodies.
     ///
     /// Responses to requests in flight are not stored.
     ///
-    /// - Throws: The same errors as ``remove(_:)``.
+    /// - Throws: The same errors as ``remove(_:)``, and `WebServiceError.Code.storage` if the file
+    ///   of a body cannot be removed.
     public func removeAll() async throws {
         try await removal(of: nil)
     }
@@ -206,6 +224,9 @@ public final class ResponseCache: Interceptor {
     /// - Returns: `false` if the storage has not finished within 10 seconds.
     @discardableResult
     public func finishStoring() async -> Bool {
-        await order.settled(clock ?? .system)
+        let clock = clock ?? .system
+        guard await order.settled(clock) else { return false }
+        guard let bodies else { return true }
+        return (try? await clock.storageValue { await bodies.settled() }) != nil  // nil on timeout
     }
 }

@@ -98,15 +98,7 @@ public final class FileStorage: ResponseStorage {
         maximumBytes: Int? = nil,
         maximumCount: Int? = nil, durability: StorageEntry.Durability = .process, timekeeper: (any Timekeeper)?
     ) throws {
-        let isLocal = folder.isFileURL && [nil, "", "localhost"].contains(folder.host(percentEncoded: false))
-        var path = isLocal ? folder.absoluteURL.path : ""
-        // With a trailing `/` or `/.`, the path would follow a symbolic link.
-        while path.utf8.count > 1,
-            let end = [2, 1].first(where: { path.utf8.suffix($0).elementsEqual("/.".utf8.prefix($0)) })
-        {
-            path.removeLast(end)
-        }
-        guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
+        guard let path = folder.localFolderPath else {
             throw WebServiceError(
                 .storage, "the folder of a file storage must be a local file URL; use URL(fileURLWithPath:)")
         }
@@ -461,5 +453,21 @@ extension FileStorage {
         }
         if durability == .power { try folder.synchronize() }
         if let failure { throw failure }
+    }
+}
+
+extension URL {
+    /// The path of a local folder, which does not follow a symbolic link at its end; `nil` for any
+    /// other URL.
+    package var localFolderPath: String? {
+        let isLocal = isFileURL && [nil, "", "localhost"].contains(host(percentEncoded: false))
+        var path = isLocal ? absoluteURL.path : ""
+        // With a trailing `/` or `/.`, the path would follow the link.
+        while path.utf8.count > 1,
+            let end = [2, 1].first(where: { path.utf8.suffix($0).elementsEqual("/.".utf8.prefix($0)) })
+        {
+            path.removeLast(end)
+        }
+        return path.utf8.first == UInt8(ascii: "/") && !path.utf8.contains(0) ? path : nil
     }
 }

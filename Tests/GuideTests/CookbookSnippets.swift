@@ -433,6 +433,32 @@ struct CookbookSnippets {
         #expect(mock.receivedRequests.count == 3)
     }
 
+    @Test("A cached download is stored in a file, and confirmed by the server")
+    func cachedDownload() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }  // a folder of this test
+        mock.on(
+            .GET, "/map.bin",
+            [
+                .text("map").headers(["Cache-Control": "no-cache", "ETag": "\"1\""]),
+                .status(304).headers(["Cache-Control": "max-age=60", "ETag": "\"1\""]),
+            ])
+        let destination = folder.appendingPathComponent("map.bin")
+        var sources: [Response.Source] = []
+        func print(_ source: Response.Source) { sources.append(source) }
+        for _ in 0..<3 {
+            let storage = try FileStorage(folder: folder.appendingPathComponent("cache"))
+            let bodies = try BodyFolder(folder.appendingPathComponent("bodies"), maximumBytes: 2 << 30)
+            let cache = ResponseCache(storage: storage, bodies: bodies, account: { "ann" })
+            service.interceptors = [cache]
+            let map = try await service.GET("/map.bin").download(to: destination, existing: .replace).value
+            print(map.response.source)  // network; later revalidated or cache
+            #expect(try Data(contentsOf: destination) == Data("map".utf8))
+            #expect(await cache.finishStoring())
+        }
+        #expect(sources == [.mock, .revalidated, .cache])
+    }
+
     @Test("An interceptor and an observer replace a delegate, for typed tasks and untyped handlers")
     func delegate() async throws {
         let reports = Counter()

@@ -1,16 +1,19 @@
 #if WEBSERVICE_CURL && os(Linux)
 import Foundation
+import WebServiceCaching
 import WebServiceCore
 import WebServiceCurl
+import WebServiceStorage
+import WebServiceTransfers
 
 /// Measurements of the memory of a process that transfers bodies.
 ///
 /// Each line of output is the name of a measurement, a space and a number.
 enum MemoryProbe {
     /// - Parameters:
-    ///   - mode: `upload`, `form`, `read`, `idle`, `cancelled`, `hold` or `drain`.
+    ///   - mode: `upload`, `form`, `read`, `cache`, `idle`, `cancelled`, `hold` or `drain`.
     ///   - url: The URL of the request.
-    ///   - argument: The path of the file to upload, the length of the part of a form, the number
+    ///   - argument: The path of the file to upload or of a folder for files, the length of the part of a form, the number
     ///     of bytes to read per second, or the number of idle streams or cancelled tasks.
     /// - Returns: Whether the mode exists.
     static func run(_ mode: String, _ url: String, _ argument: String) async throws -> Bool {
@@ -44,17 +47,54 @@ enum MemoryProbe {
                 }
             }
             tell("bytes \(count)")
+        case "cache": try await cache(service, URL(fileURLWithPath: argument))
         case "idle": try await idle(service, Int(argument) ?? 0)
         case "cancelled": await cancelled(service, Int(argument) ?? 0)
         case "hold": serve { client, _ in send(client, held, held.count, Int32(MSG_NOSIGNAL)) }
         case "drain": serve(drain)
         default: return false
         }
-        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
-        let peak = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }?.split(separator: " ").dropFirst()
-            .first
-        if let peak { tell("peak \(peak)") }
+        tell("peak \(try peak())")
         return true
+    }
+
+    /// Measures how much the peak of the resident memory grows while a download is stored in a
+    /// cache, while it is served from the cache, and while a stream is.
+    private static func cache(_ service: WebService, _ folder: URL) async throws {
+        let bodies = try BodyFolder(folder.appendingPathComponent("bodies"), maximumBytes: 8 << 30)
+        let cache = ResponseCache(
+            storage: try FileStorage(folder: folder.appendingPathComponent("entries")), bodies: bodies)
+        service.interceptors = [cache]
+        let file = folder.appendingPathComponent("file")
+        for (path, label) in [("/small", nil), ("/large", "download")] {
+            for kind in ["stored", "served"] {
+                let before = try beginPeak()
+                let found = try await service.GET(path).download(to: file, existing: .replace).value
+                await cache.finishStoring()
+                guard let label else { continue }
+                tell("\(label)-\(kind) \(try peak() - before)")
+                tell("\(label)-\(kind)-bytes \(found.byteCount)")
+                tell("\(label)-\(kind)-sent \(found.response.attempts)")
+            }
+        }
+        let before = try beginPeak()
+        var count = 0
+        for try await bytes in try await service.GET("/large").stream().value.body { count += bytes.count }
+        tell("stream-served \(try peak() - before)")
+        tell("stream-served-bytes \(count)")
+    }
+
+    /// Sets the peak of the resident memory to the current value, and returns it in KiB.
+    private static func beginPeak() throws -> Int {
+        try "5".write(toFile: "/proc/self/clear_refs", atomically: false, encoding: .utf8)
+        return try peak()
+    }
+
+    /// The peak of the resident memory in KiB (`VmHWM`).
+    private static func peak() throws -> Int {
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        return line?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
     }
 
     /// Opens streams of a server in a child process, and reads their first bytes.

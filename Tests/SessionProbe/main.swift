@@ -24,7 +24,7 @@ import WebServiceCurl
 //     session-probe latency <URL of a file> <path> <URL of other requests>
 //     session-probe curl version
 //     session-probe children
-//     session-probe memory upload|read|idle|cancelled <URL> <argument>, see MemoryProbe
+//     session-probe memory upload|read|cache|idle|cancelled <URL> <argument>, see MemoryProbe
 //
 // Without a name, all scenarios run one after another, and the duration of each is printed. The
 // exit status is 0 for success, 1 for a failure, 2 for wrong arguments, and 3 for a probe that is

@@ -227,7 +227,7 @@ struct CachedResponseTests {
         let updated = try #require(
             stored.freshened(by: Response(data: Data(), head: head), requestTime: later, responseTime: later))
         #expect(updated.status == 200)
-        #expect(updated.body == Data("body".utf8))
+        #expect(updated.body.data == Data("body".utf8))
         #expect(updated.headers["Content-Length"] == "4")
         #expect(updated.headers["Content-Encoding"] == "gzip")
         #expect(updated.headers["Content-Type"] == "text/html")

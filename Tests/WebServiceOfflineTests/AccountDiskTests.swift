@@ -84,6 +84,42 @@ struct AccountDiskTests {
         #expect(try files() == [])
     }
 
+    @Test("The bodies of cached streams are removed, and one that is being received is not stored")
+    func bodies() async throws {
+        let mock = MockService()
+        let text = String(repeating: "secret", count: 500_000)
+        mock.on(.GET, "/", .text(text).header("Cache-Control", "max-age=1000"))
+        mock.on(
+            .GET, "/endless",
+            .stream(
+                AsyncStream { continuation in
+                    continuation.yield(Data("secret".utf8))
+                }
+            ).header("Cache-Control", "max-age=1000"))
+        let account = try Account(in: parent.appendingPathComponent("anna"))
+        let service = account.service(like: mock.service)
+        let cache = ResponseCache(
+            storage: account.storage(try storage(.files, in: account.folder)),
+            bodies: try BodyFolder(account.file("bodies"), maximumBytes: 8 << 20))
+        service.interceptors = [cache]
+        #expect(try await service.GET("/").stream().value.body.collect(upTo: .max).count == text.utf8.count)
+        await cache.finishStoring()
+        #expect(try files(with: "secret").filter { $0.hasSuffix(".body") }.count == 1)
+        let stored = try await service.GET("/").stream().value.body
+        let body = try await service.GET("/endless").stream().value.body
+        var bytes = body.makeAsyncIterator()
+        #expect(try await bytes.next() == Data("secret".utf8))
+        await eventually("the file is written") {
+            (try? files(with: "secret").contains { $0.hasSuffix(".part") }) == true
+        }
+        try await account.logOut()
+        await #expect(throws: URLError(.cancelled)) { try await bytes.next() }
+        await #expect(throws: URLError(.cancelled)) { try await stored.collect(upTo: .max) }
+        await cache.finishStoring()
+        #expect(try files() == [])
+        #expect(!FileManager.default.fileExists(atPath: account.folder.path))
+    }
+
     #if WEBSERVICE_SQLITE
     @Test("A database that was set aside because it was damaged is removed")
     func damaged() async throws {

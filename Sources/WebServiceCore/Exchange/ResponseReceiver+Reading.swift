@@ -85,6 +85,16 @@ extension ResponseReceiver {
         return begins
     }
 
+    /// Begins a body that a task delivers without a head, and resumes the task.
+    func beginStream(_ length: Int64, of task: any StreamTask) {
+        _ = beginStream(length, hasDeadline: true)  // the first call of this receiver
+        let hasEnded = state.withLock { state in
+            if state.stream?.end == nil { state.task = task }
+            return state.stream?.end != nil
+        }
+        if !hasEnded { task.resume() }
+    }
+
     /// Sets the end of the body, unless it has ended.
     ///
     /// - Parameters:

@@ -42,7 +42,8 @@ extension Next {
     }
 
     /// Sends the request of the exchange again in the background, in an exchange with its own
-    /// deadline and the whole pipeline of the service, because this exchange ends earlier.
+    /// deadline and the whole pipeline of the service, because this exchange ends earlier. The body
+    /// of a streamed response is read only if an interceptor copies it.
     ///
     /// - Parameters:
     ///   - account: The account that the request belongs to; `nil` for none.
@@ -56,13 +57,15 @@ extension Next {
         guard var request = task.log.request else { return completion() }
         change(&request)
         request.options.scopeDeadline = nil  // the scope of the caller
-        let (service, substitution) = (task.service, task.substitution)
+        let (service, substitution, isStreamed) = (task.service, task.substitution, isStreamed)
         Task(executorPreference: service.clock.executor) { [request, id = task.exchangeID] in
             let task = SessionTask(service, request, over: substitution)
             task.setParent(id)
             // The credentials that the request already carries belong to this account.
             _ = task.account(ObjectIdentifier(owner), .background(account.map { Array($0.utf8) }))
-            _ = await DeadlineScope.$current.withValue(nil) { await task.outcome() }
+            await DeadlineScope.$current.withValue(nil) {
+                if isStreamed { await task.copyBody() } else { _ = await task.outcome() }
+            }
             completion()
         }
     }

@@ -16,7 +16,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
     public typealias Element = Data
 
     private enum Content {
-        case stream(BodyHandle)
+        case stream(BodyHandle, copy: (any BodyCopy)?)
         case data(Data, (any Error)?, isConsumed: OnceFlag)
     }
 
@@ -26,7 +26,9 @@ public struct ResponseBody: AsyncSequence, Sendable {
     init(_ response: Response) {
         contentType = response.header(.contentType) ?? ""
         if let handle = response.stream as? BodyHandle {
-            content = .stream(handle)
+            content = .stream(handle, copy: nil)
+        } else if let body = response.stream as? CopiedBody {
+            content = .stream(body.handle, copy: body.copy)
         } else {
             content = .data(response.data, response.bodyFailure, isConsumed: OnceFlag())
         }
@@ -34,14 +36,17 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
     /// The part of the exchange that the body retains; `nil` for a body in memory.
     var tail: BodyTail? {
-        if case .stream(let handle) = content { handle.receiver.options.tail } else { nil }
+        if case .stream(let handle, _) = content { handle.receiver.options.tail } else { nil }
     }
+
+    /// A Boolean value that indicates whether an interceptor copies the body while it is read.
+    var isCopied: Bool { if case .stream(_, _?) = content { true } else { false } }
 
     /// The number of bytes of the body; `nil` if it is unknown, as with a compressed or chunked
     /// body.
     public var expectedLength: Int64? {
         switch content {
-        case .stream(let handle): handle.length
+        case .stream(let handle, _): handle.length
         case .data(let data, let failure, _): failure == nil ? Int64(data.count) : nil
         }
     }
@@ -52,14 +57,14 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// Foundation.
     public var trailers: Headers? {
         switch content {
-        case .stream(let handle): handle.receiver.trailers
+        case .stream(let handle, _): handle.receiver.trailers
         case .data(_, _, let flag): flag.isSet ? [:] : nil
         }
     }
 
     /// Closes the connection. A waiting reader receives `URLError.cancelled`.
     public func cancel() {
-        if case .stream(let handle) = content { handle.receiver.cancel() }
+        if case .stream(let handle, _) = content { handle.receiver.cancel() }
     }
 
     /// Returns the whole body.
@@ -81,7 +86,8 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// Returns an iterator over the bytes. Only the first iterator delivers them.
     public func makeAsyncIterator() -> AsyncIterator {
         switch content {
-        case .stream(let handle): AsyncIterator(handle.isConsumed.set() ? .stream(Iteration(handle)) : .consumed)
+        case .stream(let handle, let copy):
+            AsyncIterator(handle.isConsumed.set() ? .stream(Iteration(handle, copy)) : .consumed)
         case .data(let data, let failure, let flag): AsyncIterator(flag.set() ? .data(data, failure) : .consumed)
         }
     }
@@ -89,10 +95,14 @@ public struct ResponseBody: AsyncSequence, Sendable {
     /// The iteration over a streamed body. Its deallocation ends the exchange.
     fileprivate final class Iteration: Sendable {
         let handle: BodyHandle
+        let copy: (any BodyCopy)?
 
-        init(_ handle: BodyHandle) { self.handle = handle }
+        init(_ handle: BodyHandle, _ copy: (any BodyCopy)?) { (self.handle, self.copy) = (handle, copy) }
 
-        deinit { handle.receiver.cancel() }
+        deinit {
+            handle.receiver.cancel()
+            copy?.abandon()
+        }
     }
 
     /// The iterator of a ``ResponseBody``.
@@ -122,7 +132,8 @@ public struct ResponseBody: AsyncSequence, Sendable {
         ///
         /// - Throws: `URLError` for a transport error, `URLError.cancelled` after a cancellation,
         ///   `URLError.cannotDecodeContentData` for corrupt compressed data, and `WebServiceError`
-        ///   with the codes `streamConsumed`, `responseTooLarge` and `deadline`.
+        ///   with the codes `streamConsumed`, `responseTooLarge` and `deadline`, and `storage` if the
+        ///   file of a body that a cache has stored can no longer be read.
         public mutating func next() async throws -> Data? {
             switch source {
             case .over: return nil
@@ -140,13 +151,18 @@ public struct ResponseBody: AsyncSequence, Sendable {
                 return nil
             case .stream(let iteration):
                 do {
-                    if let bytes = try await next(iteration.handle) { return bytes }
+                    if let bytes = try await next(iteration.handle) {
+                        if let copy = iteration.copy { await copy.add(bytes) }
+                        return bytes
+                    }
                 } catch {
                     source = .over
+                    iteration.copy?.abandon()
                     iteration.handle.receiver.didFailReading(error)
                     throw error
                 }
                 source = .over
+                iteration.copy?.finish()
                 return nil
             }
         }

@@ -40,7 +40,8 @@ extension SessionTask {
     /// The timeout (``Request/Options/timeout``) does not run while the transport is paused. The
     /// deadline and ``Request/Options/maximumResponseBytes`` apply to the body only if they are set
     /// on the request or the task; otherwise, the deadline applies only until the head is received.
-    /// `ResponseCache` does not store the body. Call this method before ``resume()``.
+    /// A `ResponseCache` stores the body only if it has a `BodyFolder`. Call this method before
+    /// ``resume()``.
     ///
     /// - Parameter bufferSize: The number of bytes that may be buffered for the reader before the
     ///   transport pauses. Defaults to 256 KiB.

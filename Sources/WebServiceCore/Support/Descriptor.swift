@@ -52,7 +52,7 @@ package struct Descriptor: ~Copyable, Sendable {
         }
     }
 
-    borrowing func append(_ bytes: Data) throws(SystemFailure) {
+    package borrowing func append(_ bytes: Data) throws(SystemFailure) {
         var written = 0
         while written < bytes.count {
             let more = try system("write") {

@@ -38,6 +38,8 @@ extension SessionTask {
     ///   body. If the server compresses it anyway, the body is decompressed, and an interrupted
     ///   download cannot be continued.
     /// - `onProgress(_:)` reports the bytes of the file, their rate and the estimated end.
+    /// - A `ResponseCache` with a `BodyFolder` stores whole files and serves them, except for a
+    ///   download over several connections. The requests of a continued download bypass it.
     ///
     /// In addition to the errors of other typed tasks, the task can fail with
     /// `WebServiceError.Code.download`, `WebServiceError.Code.downloadInProgress` and

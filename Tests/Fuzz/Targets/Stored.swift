@@ -13,7 +13,8 @@ extension FuzzTarget {
 
     static let stored: [FuzzTarget] = [
         FuzzTarget(
-            "variants", share: 20, seeds: variantSeeds(), tokens: ["WSC3", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{1}"],
+            "variants", share: 20, seeds: variantSeeds(),
+            tokens: ["WSC3", "WSC4", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{1}"],
             check: checkVariants)
     ]
 
@@ -22,14 +23,18 @@ extension FuzzTarget {
         let request = Request(url: "https://h/")
         var variants = CachedVariants()
         var seeds = [[UInt8](variants.data(for: key).dropLast(8))]
-        for vary in ["Accept-Language", "X-One, X-Two"] {
+        let file = CachedBody.File(name: "0123456789abcdef", count: 9)
+        let stored: [(String, CachedBody)] = [
+            ("Accept-Language", .data(Data("body".utf8))), ("X-One, X-Two", .data(Data())), ("X-One", .file(file, nil)),
+        ]
+        for (vary, body) in stored {
             let headers: Headers = ["Vary": vary, "ETag": "\"1\"", "X-Empty": "", "Cache-Control": "max-age=60"]
             guard let selection = try? CacheSelection(of: headers, to: request, account: "a")  // not storable
             else { continue }
             let date = Date(timeIntervalSince1970: 1_700_000_000)
             variants.insert(
                 CachedResponse(
-                    status: 200, headers: headers, body: Data("body".utf8), requestTime: date, responseTime: date,
+                    status: 200, headers: headers, body: body, requestTime: date, responseTime: date,
                     selection: selection), for: request)
             seeds.append([UInt8](variants.data(for: key).dropLast(8)))
         }
