@@ -193,6 +193,7 @@ final class SuccessiveConnections: Sendable {
             // A cancellation before the handshake has begun has not reached the connection.
             try reconnections.checkNotCancelled()
             try await prepare(socket)
+            socket.handOver()
         } catch {
             detach(nil)
             return (error, false)

@@ -30,7 +30,8 @@ extension WebService {
     ///   - onOpen: Called with each connection before its first message, for example to subscribe,
     ///     in a separate Swift task. It sends over the socket that it receives: the messages of
     ///     ``ReconnectingWebSocket/send(_:)-(String)`` wait until it has returned. Messages that it
-    ///     does not read are delivered when it has returned. Its errors are treated as those of the
+    ///     does not read are delivered when it has returned; from then on, reading from the socket
+    ///     throws `WebServiceError.Code.streamConsumed`. Its errors are treated as those of the
     ///     connection. If it does not return within the `timeout` of the request, which defaults to
     ///     60 seconds, its task is cancelled, and the connection fails with `URLError.timedOut`.
     ///   - configure: Changes each request before it is sent.

@@ -1,4 +1,5 @@
 public import Foundation
+import Synchronization
 public import WebServiceCore
 import WebSocketCodec
 
@@ -30,6 +31,7 @@ public final class WebSocket: Sendable {
     /// The timeout of the request that has opened the connection.
     let timeout: Duration
     private let iterations = Iterations()
+    private let isHandedOver = Atomic(false)
     private let encoder: any BodyEncoder & Sendable
     private let decoder: any BodyDecoder
 
@@ -77,7 +79,10 @@ public final class WebSocket: Sendable {
     ///
     /// A later iteration ends or throws in the same way.
     public var messages: Messages<WebSocketMessage> {
-        Messages(iterations) { [self] in try await channel.next() }
+        Messages(iterations) { [self] in
+            try checkReader()
+            return try await channel.next()
+        }
     }
 
     /// Returns the server's messages as values of a type.
@@ -92,7 +97,10 @@ public final class WebSocket: Sendable {
         of type: Value.Type, decoder: (any BodyDecoder)? = nil
     ) -> Messages<Value> {
         let decoder = decoder ?? self.decoder
-        return Messages(iterations) { [self] in try await channel.next()?.decode(type, decoder: decoder) }
+        return Messages(iterations) { [self] in
+            try checkReader()
+            return try await channel.next()?.decode(type, decoder: decoder)
+        }
     }
 
     /// Waits for the next message of the server, at most for a duration.
@@ -108,11 +116,21 @@ public final class WebSocket: Sendable {
     ///   code 1000; `WebServiceError.Code.streamConsumed` if another call or iteration waits for a
     ///   message; and the errors of ``messages``.
     public func message(within timeout: Duration) async throws -> WebSocketMessage? {
-        switch try await channel.next(within: timeout) {
+        try checkReader()
+        return switch try await channel.next(within: timeout) {
         case .message(let message): message
         case .timeout: nil
         case .end: throw channel.closedError
         }
+    }
+
+    /// Leaves all further messages to the ``ReconnectingWebSocket`` that has opened the connection.
+    func handOver() { isHandedOver.store(true, ordering: .releasing) }
+
+    private func checkReader() throws {
+        guard isHandedOver.load(ordering: .acquiring) else { return }
+        throw WebServiceError(
+            .streamConsumed, "the messages are read by the ReconnectingWebSocket; read them there after onOpen")
     }
 
     // MARK: Sending

@@ -137,4 +137,26 @@ struct WebSocketReconnectionTests {
         #expect(try await iterator.next() == .text("1"))
         #expect(try await iterator.next() == .text("2"))
     }
+
+    @Test("A socket that `onOpen` has stored takes no message of the connection", arguments: [true, false])
+    func storedSocket(waits: Bool) async throws {
+        let (service, stubs) = try SocketTransport.memory.make()
+        stubs.on(
+            .GET, "/prices",
+            .webSocket { socket in
+                for text in ["1", "2"] { try await socket.send(text) }
+                _ = try await socket.next()
+            })
+        let stored = Once<WebSocket>()
+        let prices = service.reconnectingWebSocket("/prices") { socket in stored.set(socket) }
+        var iterator = prices.messages.makeAsyncIterator()
+        #expect(try await iterator.next() == .text("1"))
+        let socket = await stored.value
+        let error = await #expect(throws: WebServiceError.self) {
+            if waits { _ = try await socket.message(within: .seconds(1)) }
+            for try await _ in socket.messages {}
+        }
+        #expect(error?.code == .streamConsumed)
+        #expect(try await iterator.next() == .text("2"))
+    }
 }

@@ -153,7 +153,9 @@ extension WebServiceError: RedactedReflectable, LocalizedError {
         let problem = problem
         let texts = [problem?.title, problem?.detail].compactMap { $0?.printable }.filter { !$0.isEmpty }
         let cause = message[..<end] + (texts.isEmpty ? "" : ": " + texts.joined(separator: ". "))
-        let sentence = cause.prefix(1).uppercased() + cause.dropFirst()
+        // Another first word may be a name, such as libcurl.
+        let isCapitalized = ["the", "a", "an", "another", "other"].contains(cause.prefix { $0 != " " })
+        let sentence = isCapitalized ? cause.prefix(1).uppercased() + cause.dropFirst() : cause
         return (sentence + (sentence.last?.isPunctuation == true ? "" : ".")).cut(to: Self.maximumLength)
     }
 

@@ -55,7 +55,7 @@ import Testing
             #expect(!printed(error).contains("s3cret"))
             #expect(error.description == "decoding: no JSON" + (request.url == nil ? "" : " (\(request))"))
             #expect(error.debugDescription == error.description)
-            #expect(error.localizedDescription == "No JSON.")
+            #expect(error.localizedDescription == "no JSON.")
             if case .failure(let error) = Result(catching: { try request.urlRequest() }) {
                 #expect(!printed(error).contains("s3cret"), "\(error)")
             }
