@@ -23,7 +23,7 @@ const site = {
         const name = title.split(/[(<:]/)[0].replace(/^WebService(?=\w)/, "");
         const words = (title.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+/g) ?? []).map((word) => word.toLowerCase());
         return { title, path, kind, summary, words, name: name.toLowerCase(), lower: title.toLowerCase(),
-          text: summary.toLowerCase(), depth: path.split("/").length, isPage: /Article|Module|Guide|Cookbook/.test(kind) };
+          text: summary.toLowerCase(), depth: path.split("/").length, rank: /Article|Module|Guide|Cookbook/.test(kind) ? 8 : /Case|Type Property|Instance Property/.test(kind) ? -12 : 0 };
       }));
     return site.index;
   },
@@ -54,7 +54,7 @@ const site = {
         total += score;
       }
       if (total > 0) {
-        found.push([total / words.length + (entry.isPage ? 8 : 0) - 3 * entry.depth - entry.title.length / 50, entry]);
+        found.push([total / words.length + entry.rank - 3 * entry.depth - entry.title.length / 50, entry]);
       }
     }
     return found.sort((a, b) => b[0] - a[0]).slice(0, 30).map(([, entry]) => entry);
