@@ -65,7 +65,7 @@ struct Plot {
     private static let style = """
         <style>
         .card { fill: #fff; stroke: #d5d8dd } .grid { stroke: #e3e6ea } text { fill: #1c1e21 } .name { fill: #5a6068 }
-        path { fill: none; stroke-width: 2 } .grid { stroke-width: 1 }
+        path { fill: none; stroke-width: 1.8 } .grid { stroke-width: 1 }
         .line0 { stroke: #6b7280 } .line1 { stroke: #c2410c } .line2 { stroke: #1d4ed8 } .line3 { stroke: #15803d }
         @media (prefers-color-scheme: dark) {
         .card { fill: #17191c; stroke: #3a3f46 } .grid { stroke: #33383f } text { fill: #eceef0 } .name { fill: #a8afb8 }
@@ -107,12 +107,14 @@ struct Plot {
         ]
         for tick in yScale.ticks(bottom, top) where tick <= top {
             let height = place((left, tick)).y
-            parts.append("<path class=\"grid\" d=\"M\(Self.text(frame.left)) \(Self.text(height))H\(Self.text(frame.right))\"/>")
+            parts.append(
+                "<path class=\"grid\" d=\"M\(Self.text(frame.left)) \(Self.text(height))H\(Self.text(frame.right))\"/>")
             parts.append(label(Self.text(tick), frame.left - 8, height + 5, "text-anchor=\"end\""))
         }
         for tick in xScale.ticks(left, right) where tick <= right {
             let x = place((tick, bottom)).x
-            parts.append("<path class=\"grid\" d=\"M\(Self.text(x)) \(Self.text(frame.top))V\(Self.text(frame.bottom))\"/>")
+            parts.append(
+                "<path class=\"grid\" d=\"M\(Self.text(x)) \(Self.text(frame.top))V\(Self.text(frame.bottom))\"/>")
             parts.append(label(Self.text(tick), x, frame.bottom + 21, "text-anchor=\"middle\""))
         }
         for (index, line) in lines.enumerated() {
@@ -128,8 +130,11 @@ struct Plot {
                 }
             }
             parts.append("<path class=\"line\(index)\" d=\"\(path)\"/>")
-            let place = frame.right - Double(lines.count - index) * 135
-            parts.append("<path class=\"line\(index)\" d=\"M\(Self.text(place)) 47h16\"/>" + label(line.name, place + 22, 52, ""))
+            // A character of this size has a width of about 8.5.
+            let place = frame.right - lines[index...].reduce(0) { $0 + 34 + 8.5 * Double($1.name.count) }
+            parts.append(
+                "<path class=\"line\(index)\" d=\"M\(Self.text(place)) 47h16\"/>" + label(line.name, place + 22, 52, "")
+            )
         }
         return (parts + ["</svg>", ""]).joined(separator: "\n")
     }
