@@ -35,7 +35,7 @@ function inline(text, definitions) {
     })
     .replace(/\[([^\]]+)\]\(([^)\s]+)\)/g, (_, label, target) => link(label, target))
     .replace(/\[([^\]]+)\]\[([a-z-]+)\]/g, (all, label, name) => (name in definitions ? link(label, definitions[name]) : all))
-    .replace(/\*\*(.+?)\*\*/g, "<strong>$1</strong>")
+    .replace(/\*\*([^]+?)\*\*/g, "<strong>$1</strong>")
     .replace(/(^|[^\w*])\*([^*]+)\*/g, "$1<em>$2</em>")
     .replace(/&lt;(https?:[^&]+)&gt;/g, '<a href="$1">$1</a>')
     .replace(/\\([|*_<>])/g, "$1");

@@ -16,14 +16,20 @@ const site = {
 
   // MARK: Search
 
-  /** Loads the index once: an array of `[title, path, kind, summary]`. */
+  /** What kinds of pages add to the score of a result. */
+  ranks: [
+    [/^(Article|Module)$/, 12], [/^(Guide|Cookbook)$/, 8], [/^(Class|Structure|Protocol|Enumeration)$/, 4],
+    [/Case|Type Property/, -25], [/Instance Property/, -12], [/^[A-Z][a-z]+ing|^[A-Z]+$/, -15],
+  ],
+
+  /** Loads the index once: an array of `[title, path, kind, summary, place]`. */
   entries() {
     site.index ??= fetch(site.root + "site/search.json").then((response) => response.json()).then((entries) =>
-      entries.map(([title, path, kind, summary]) => {
+      entries.map(([title, path, kind, summary, place]) => {
         const name = title.split(/[(<:]/)[0].replace(/^WebService(?=\w)/, "");
         const words = (title.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+/g) ?? []).map((word) => word.toLowerCase());
-        return { title, path, kind, summary, words, name: name.toLowerCase(), lower: title.toLowerCase(),
-          text: summary.toLowerCase(), depth: path.split("/").length, rank: /Article|Module|Guide|Cookbook/.test(kind) ? 8 : /Case|Type Property|Instance Property/.test(kind) ? -12 : 0 };
+        return { title, path, kind, summary, place, words, name: name.toLowerCase(), lower: title.toLowerCase(),
+          text: summary.toLowerCase(), depth: path.split("/").length, rank: (site.ranks.find(([kinds]) => kinds.test(kind)) ?? [, 0])[1] };
       }));
     return site.index;
   },
@@ -47,7 +53,7 @@ const site = {
     if (words.length === 0) return [];
     const found = [];
     for (const entry of entries) {
-      let total = entry.lower === query.toLowerCase() ? 200 : 0;
+      let total = entry.lower === query.toLowerCase() ? 10 : 0;
       for (const word of words) {
         const score = site.score(entry, word);
         if (score === 0) { total = 0; break; }
@@ -92,10 +98,9 @@ const site = {
       try {
         const found = site.find(await site.entries(), input.value);
         list.replaceChildren(...found.map((entry, index) => {
-          const place = entry.path.split("/").slice(1, -1).filter((part) => part !== entry.kind.toLowerCase()).join(" › ");
           return el("li", { id: "site-result-" + index, role: "option", ariaSelected: "false" },
             el("a", { href: site.root + entry.path, tabIndex: -1 }, el("b", {}, entry.title), " ",
-              el("small", {}, [entry.kind, place].filter(Boolean).join(" · ")), el("span", {}, entry.summary)));
+              el("small", {}, [entry.kind, entry.place].filter(Boolean).join(" · ")), el("span", {}, entry.summary)));
         }));
         status.textContent = found.length > 0 ? "" : input.value.trim()
           ? "No symbol, article or recipe contains these words." : "Arrow keys select, Return opens, Escape closes.";

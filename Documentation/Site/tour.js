@@ -106,7 +106,8 @@ async function tour() {
   for (const [path, ...texts] of [
     ["documentation/webservicecore/", "Building API clients", "Typed requests", "WebServiceTransfers"],
     ["documentation/webservicecore/interceptingrequests/", "Intercepting requests"],
-    ["documentation/webservicecore/sessiontask/", "Streams and events"],
+    ["documentation/webservicecore/sessiontask/", "Streams and events", "Downloading files", "Continuing uploads", "WebSocket"],
+    ["documentation/webservicecore/webservice/", "Storing responses", "WebServiceOffline", "WebServiceTransfers"],
     ["documentation/webservicecore/sessiontask/cancel()/", "cancel()"],
     ["tutorials/webservicecore/buildingabreweryclient/", "Building a brewery client"],
   ]) {
