@@ -31,7 +31,9 @@ function inline(text, definitions) {
   text = escaped(text)
     .replace(/!\[([^\]]*)\]\(([^)\s]+)\)/g, (_, alt, source) => {
       const [, name] = /([^/]+)$/.exec(source);
-      return keep(`<img src="${baseUrl}site/${name}" alt="${alt}">`);
+      const dark = name.endsWith(".png")
+        ? `<source media="(prefers-color-scheme: dark)" srcset="${baseUrl}site/${name.replace(".png", "~dark.png")}">` : "";
+      return keep(`<picture>${dark}<img src="${baseUrl}site/${name}" alt="${alt}"></picture>`);
     })
     .replace(/\[([^\]]+)\]\(([^)\s]+)\)/g, (_, label, target) => link(label, target))
     .replace(/\[([^\]]+)\]\[([a-z-]+)\]/g, (all, label, name) => (name in definitions ? link(label, definitions[name]) : all))

@@ -77,13 +77,6 @@ async function tour() {
     check(`${name}: text of Markdown is left`, !/\]\[|\]\(|\*\*|```/.test(
       all("article :is(p, li, td):not(:has(code))").map((element) => element.textContent).join("\n")));
   }
-  for (const link of [...links].filter((link) => link.startsWith(root))) {
-    const [address, anchor] = link.split("#");
-    const response = await fetch(address, { method: "HEAD" });
-    check(`${link}: status ${response.status}`, response.ok);
-    if (anchor && anchors[address]) check(`${link}: no such anchor`, anchors[address].has(anchor));
-  }
-
   for (const [query, expected] of Object.entries({
     download: /webservicetransfers\/(webservicecore\/sessiontask\/download|downloadingfiles)/,
     cookies: /redirectsandcookies|cookiejar|manual\/Guide\/#redirects-and-cookies/, mocking: /webservicemocking\/$/,
@@ -122,10 +115,18 @@ async function tour() {
   for (const [, path] of [["", "manual/Guide/"], ["", "manual/Cookbook/"], ...entries.filter(([, , kind]) => isProse(kind))]) {
     await open(path, "h1");
     await until(() => page().querySelector("pre"));
+    all("main a[href]").forEach((link) => links.add(link.href));
     const isWide = (box) => box.scrollWidth > box.clientWidth;
     for (const code of all("pre").filter((code) => isWide(code) || isWide(code.parentElement))) {
       check(`${path}: this code does not fit: ${code.textContent.slice(0, 60)}`, false);
     }
+  }
+
+  for (const link of [...links].filter((link) => link.startsWith(root))) {
+    const [address, anchor] = link.split("#");
+    const response = await fetch(address, { method: "HEAD" });
+    check(`${link}: status ${response.status}`, response.ok);
+    if (anchor && anchors[address]) check(`${link}: no such anchor`, anchors[address].has(anchor));
   }
 }
 

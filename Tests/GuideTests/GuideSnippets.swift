@@ -1097,7 +1097,8 @@ struct GuideSnippets {
         let feed = service.GET("/visits")
             .events(
                 .reconnecting(when: { error, isTransient in isTransient && !isLoggedOut }),
-                lastEventID: savedID)
+                lastEventID: savedID
+            )
             .onOpen { response in print("connected:", response.header("Server") ?? "") }
             .onComment { text in print("the server is alive:", text) }
         for try await visit in feed {
