@@ -27,7 +27,7 @@ function inline(text, definitions) {
     const address = addressOf(target);
     return address ? `<a href="${escaped(address)}">${label}</a>` : `<span title="${escaped(target)}">${label}</span>`;
   };
-  text = text.replace(/(`+)(.+?)\1/g, (_, ticks, code) => keep(`<code>${escaped(code.replaceAll("\\|", "|"))}</code>`));
+  text = text.replace(/(`+)([^]+?)\1/g, (_, ticks, code) => keep(`<code>${escaped(code.replaceAll("\\|", "|"))}</code>`));
   text = escaped(text)
     .replace(/!\[([^\]]*)\]\(([^)\s]+)\)/g, (_, alt, source) => {
       const [, name] = /([^/]+)$/.exec(source);

@@ -174,7 +174,7 @@ addEventListener("DOMContentLoaded", () => {
   if (!document.body.classList.contains("site")) return;
   try {
     const choice = localStorage.getItem("developer.setting.preferredColorScheme");
-    if (choice) document.body.dataset.colorScheme = choice.replaceAll('"', "");
+    if (choice) document.body.dataset.colorScheme = choice;
   } catch { /* Without storage, the scheme of the system applies. */ }
   document.querySelectorAll("pre code.swift").forEach(site.highlight);
 });
