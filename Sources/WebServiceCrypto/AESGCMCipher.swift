@@ -5,7 +5,8 @@ public import WebServiceStorage
 /// AES-256-GCM (NIST SP 800-38D) with a random nonce of 96 bits for each entry.
 ///
 /// ```swift
-/// let key = Data((0..<32).map { _ in UInt8.random(in: .min ... .max) })  // once; store it in a key store
+/// // Once; store it in a key store.
+/// let key = Data((0..<32).map { _ in UInt8.random(in: .min ... .max) })
 /// let cipher = try AESGCMCipher(key: key)
 /// ```
 /// The encrypted data consists of the nonce (12 bytes), the ciphertext, which is as long as the

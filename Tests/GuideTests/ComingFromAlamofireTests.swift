@@ -115,7 +115,8 @@ struct ComingFromAlamofireTests {
     func tests() async throws {
         let mock = MockService()
         mock.on(.GET, "/brewers", .json([Brewer(name: "Long Trail")]))
-        let brewers = try await BreweryClient(webService: mock.service).brewers(inState: "vermont").value
+        let client = BreweryClient(webService: mock.service)
+        let brewers = try await client.brewers(inState: "vermont").value
         #expect(brewers == [Brewer(name: "Long Trail")])
         try mock.verify()
     }

@@ -12,16 +12,23 @@ final class RequestLogger: ServicePassthroughDelegate {
         print("sent \(request.url?.path ?? "")")
     }
 
-    func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
-        if let response = response as? HTTPURLResponse { print("received \(response.statusCode)") }
+    func responseReceived(
+        response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?
+    ) {
+        if let response = response as? HTTPURLResponse {
+            print("received \(response.statusCode)")
+        }
         if let error { print("failed: \(error)") }
     }
 
-    func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: any Error) {}
+    func serviceResultFailure(
+        response: URLResponse?, data: Data?, request: URLRequest?, error: any Error
+    ) {}
     func updateUIBegin(response: URLResponse?) {}
     func updateUIEnd(response: URLResponse?) {}
     func didFinishCollectingTaskMetrics(
-        metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?, error: (any Error)?
+        metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?,
+        error: (any Error)?
     ) {}
 }
 

@@ -344,7 +344,8 @@ struct MigratingFromWebServiceSwiftTests {
         let (baseURL, printed) = (server.baseURL, Collected<String>())
         @Sendable func print(_ value: Any) { printed.add("\(value)") }
 
-        let service = WebService(baseURL: baseURL, endpoints: [HTTPEndpoint()], storages: [MemoryStorage()])
+        let service = WebService(
+            baseURL: baseURL, endpoints: [HTTPEndpoint()], storages: [MemoryStorage()])
         service.perform(BrewerListRequest(state: "vermont")) { response in
             switch response {
             case .canceledRequest: break
@@ -359,7 +360,8 @@ struct MigratingFromWebServiceSwiftTests {
 
         let request = BrewerListRequest(state: "vermont")
         let task = service.perform(request, duplicates: .reject)
-        let read = service.stored(request, maximumAge: .seconds(3_600), .untilFinished(task)) { response in
+        let hour = Duration.seconds(3_600)
+        let read = service.stored(request, maximumAge: hour, .untilFinished(task)) { response in
             if case .data(let stored) = response { print("stored: \(stored.value.count)") }
         }
 
@@ -371,7 +373,9 @@ struct MigratingFromWebServiceSwiftTests {
 
     @Test("A mock endpoint responds to one type of request")
     func mocks() async throws {
-        let mock = MockRequestEndpoint { (request: BrewerListRequest) in [Brewer(name: "mock of \(request.state)")] }
+        let mock = MockRequestEndpoint { (request: BrewerListRequest) in
+            [Brewer(name: "mock of \(request.state)")]
+        }
         let service = WebService(endpoints: [mock])
         let brewers = try await service.perform(BrewerListRequest(state: "vermont")).value
         #expect(brewers == [Brewer(name: "mock of vermont")])

@@ -38,7 +38,8 @@ struct Login: Codable, Sendable {
     func tokens(replacing old: String? = nil, on date: Date) -> TokenFile.Tokens {
         let lifetime = expires_in.map { Duration.seconds($0) }
         return .init(
-            .bearer(access_token, expiresIn: lifetime, from: date), refreshToken: refresh_token ?? old)
+            .bearer(access_token, expiresIn: lifetime, from: date),
+            refreshToken: refresh_token ?? old)
     }
 }
 
@@ -56,7 +57,9 @@ struct Release: Decodable, Sendable {
     let queue = TaskQueue(maximumInFlight: 2)
     private var downloads: [String: TypedTask<DownloadedFile>] = [:]
 
-    func download(_ episode: String, from service: WebService, into folder: URL) -> TypedTask<DownloadedFile> {
+    func download(
+        _ episode: String, from service: WebService, into folder: URL
+    ) -> TypedTask<DownloadedFile> {
         if let download = downloads[episode] { return download }
         let download = service.GET("/episodes/\(episode)")
             .download(into: folder, name: "\(episode).mp3", createsFolders: true)
@@ -81,7 +84,9 @@ struct GraphQL<Value: Decodable & Sendable>: Decodable, Sendable {
     var errors: [Failure]?
 
     func get() throws -> Value {
-        guard let data, errors?.isEmpty ?? true else { throw errors?.first ?? Failure(message: "no data") }
+        guard let data, errors?.isEmpty ?? true else {
+            throw errors?.first ?? Failure(message: "no data")
+        }
         return data
     }
 }
@@ -128,7 +133,8 @@ struct RequestSigner: Interceptor {
         let encoded = try request.urlRequest()
         let date = now().ISO8601Format()
         let place = [request.method.rawValue, encoded.url?.absoluteString ?? "", date]
-        let message = Data((place.joined(separator: "\n") + "\n").utf8) + (encoded.httpBody ?? Data())
+        let message =
+            Data((place.joined(separator: "\n") + "\n").utf8) + (encoded.httpBody ?? Data())
         var request = request
         request.headers["X-Date"] = date
         request.headers["X-Signature"] = "\(keyID):\(try sign(message))"
@@ -161,7 +167,8 @@ struct ChatChunk: Decodable, Sendable {
     private(set) var message: String?
 
     func upload(_ file: URL, with service: WebService) async {
-        let upload = service.PUT("/videos/7").setBody(file: file, contentType: "video/mp4").empty()
+        let upload = service.PUT("/videos/7")
+            .setBody(file: file, contentType: "video/mp4").empty()
         let updates = upload.progress
         upload.resume()
         for await progress in updates { fraction = progress.fractionSent ?? fraction }
@@ -230,7 +237,8 @@ struct CookbookSnippets {
         let mock = MockService(clock: clock)
         let service = mock.service
         mock.on(.GET, "/reports/2026", .text("ale").after(.seconds(100)))
-        let report = service.GET("/reports/2026").setTimeout(.seconds(120)).setDeadline(.seconds(300)).data()
+        let report = service.GET("/reports/2026")
+            .setTimeout(.seconds(120)).setDeadline(.seconds(300)).data()
         report.resume()
         await clock.advance(by: .seconds(100))
         #expect(try await report.value == Data("ale".utf8))
@@ -255,7 +263,7 @@ struct CookbookSnippets {
             .hedging(),  // a late request is sent again, through all that follow
             .rateLimit(10, per: .seconds(1)),  // counts what is sent, not what the cache returns
             .traceContext(),  // a new span for each attempt, wherever it is in the list
-            RequestSigner(keyID: "7") { message in try hmac(message) },  // nothing changes or delays it afterwards
+            RequestSigner(keyID: "7") { message in try hmac(message) },  // nothing changes it later
         ]
         service.observers = [.log { entry in print(entry.text) }]  // observers have no order
         #expect(try await service.GET("/beer").string().value == text)
@@ -322,7 +330,8 @@ struct CookbookSnippets {
         func read() async throws -> String {
             service.interceptors = [.bearer(key)]
             let question: JSONValue = [
-                "model": "ale-1", "stream": true, "messages": [["role": "user", "content": "Describe an ale."]],
+                "model": "ale-1", "stream": true,
+                "messages": [["role": "user", "content": "Describe an ale."]],
             ]
             let chat = service.POST("/chat/completions").setJSON(question)
             var text = ""
@@ -401,7 +410,8 @@ struct CookbookSnippets {
         mock.on(.GET, "/brewers", [.json([Brewer(name: "Long Trail")]), .error(URLError(.notConnectedToInternet))])
         for _ in 0..<2 {
             service.storages = [try FileStorage(folder: folder.appendingPathComponent("values"))]
-            let list = try await service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .serverElseCache).value
+            let request = BrewersRequest(state: "vermont")
+            let list = try await service.perform(request, fetchPolicy: .serverElseCache).value
             #expect(list == [Brewer(name: "Long Trail")])
             #expect(await service.finishStoring())
         }
@@ -486,7 +496,8 @@ struct CookbookSnippets {
         let clock = TestClock()
         let mock = MockService(clock: clock)
         mock.service.interceptors = [.retry()]
-        mock.on(.GET, "/brewers", [.status(503), .error(URLError(.networkConnectionLost)), .text("ale")])
+        let lost = URLError(.networkConnectionLost)
+        mock.on(.GET, "/brewers", [.status(503), .error(lost), .text("ale")])
         let task = mock.service.GET("/brewers").string().resume()
         await clock.advance(by: .seconds(10))
         #expect(try await task.value == "ale")
@@ -628,7 +639,9 @@ struct CookbookSnippets {
         var printed: [String] = []
         func print(_ text: String) { printed.append(text) }
         for _ in 0..<2 {
-            service.errorMapper = .closure { response in response.status == 409 ? BreweryError.soldOut : nil }
+            service.errorMapper = .closure { response in
+                response.status == 409 ? BreweryError.soldOut : nil
+            }
             do {
                 try await service.POST("/orders").setJSON(["beer": "ale"]).empty().value
             } catch BreweryError.soldOut {
@@ -669,7 +682,8 @@ struct CookbookSnippets {
             .method(.POST) && .json(["variables": ["s": "vermont"]]),
             .text(#"{"data": {"brewers": [{"name": "Long Trail"}]}}"#))
         let query: JSONValue = [
-            "query": "query($s: String!) { brewers(state: $s) { name } }", "variables": ["s": "vermont"],
+            "query": "query($s: String!) { brewers(state: $s) { name } }",
+            "variables": ["s": "vermont"],
         ]
         let list = try await service.POST("/graphql").setJSON(query)
             .decode(GraphQL<[String: [Brewer]]>.self).map { try $0.get() }.value
@@ -744,7 +758,8 @@ struct CookbookSnippets {
             service.storages = [try SQLiteStorage(file: folder.appendingPathComponent("brewery.sqlite"))]
             let list = service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .cacheThenServer)
             for try await brewers in list.values {
-                print(brewers.value.map(\.name), brewers.isStored ? "from \(brewers.date ?? .now)" : "current")
+                let age = brewers.isStored ? "from \(brewers.date ?? .now)" : "current"
+                print(brewers.value.map(\.name), age)
             }
             #expect(await service.finishStoring())
         }
@@ -969,7 +984,8 @@ struct CookbookSnippets {
         let service = WebService(baseURLString: server.baseURLString)
         var configuration = CurlSession.Configuration()
         configuration.tls.trustedCertificatesFile = server.certificateFile?.path
-        configuration.tls.clientCertificate = .init(certificateFile: certificate.path, keyFile: key.path)
+        configuration.tls.clientCertificate = .init(
+            certificateFile: certificate.path, keyFile: key.path)
         service.session = try CurlSession(configuration: configuration)
         #expect(try await service.GET("/me").string().value == "CN=ann,O=Brewery")
     }

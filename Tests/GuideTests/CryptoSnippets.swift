@@ -27,7 +27,9 @@ struct CryptoSnippets {
         let values = try FileStorage(folder: folder.appendingPathComponent("values"))
         let responses = try FileStorage(folder: folder.appendingPathComponent("cache"))
         service.storages = [EncryptedStorage(values, cipher: cipher)]
-        service.interceptors = [ResponseCache(storage: EncryptedStorage(responses, cipher: cipher), account: { "ann" })]
+        service.interceptors = [
+            ResponseCache(storage: EncryptedStorage(responses, cipher: cipher), account: { "ann" })
+        ]
         _ = try await service.perform(BrewersRequest(state: "vermont")).value
         #expect(try await service.stored(BrewersRequest(state: "vermont")).value.value.isEmpty)
     }

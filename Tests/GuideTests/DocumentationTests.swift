@@ -68,6 +68,25 @@ struct DocumentationTests {
         }
     }
 
+    @Test("Code of a page or of a documentation comment fits the reference site: at most 96 columns")
+    func codeFits() throws {
+        let articles = Self.pages + ["README.md", "CONTRIBUTING.md", "SECURITY.md", "Documentation/Testing.md"]
+        let sources = Self.paths(below: "Sources", "swift").filter { !$0.contains(".docc/") }
+        var wide: [String] = []
+        for page in articles + sources {
+            var isCode = false
+            for line in try text(page).split(separator: "\n") {
+                let comment = page.hasSuffix(".md") ? line : line.drop { $0 == " " }.dropFirst(4)
+                if comment.hasPrefix("```") {
+                    isCode.toggle()
+                } else if isCode && comment.count > 96 {
+                    wide.append("\(page): \(comment)")
+                }
+            }
+        }
+        #expect(wide == [])
+    }
+
     @Test(
         "Every line of the code of a tutorial is in a source of its package, in the same order",
         arguments: paths(below: "Sources", "swift").filter { $0.contains(".docc/") })

@@ -21,7 +21,8 @@ struct FieldsSnippets {
                 statusCode: 200, headers: ["RateLimit": #""default";r=50;t=30"#, "Priority": "u=2"],
                 data: Data("label".utf8)))
         var request = service.request(.GET, path: "/labels/7")
-        try request.headers.setStructuredDictionary(["u": .item(1), "i": .item(true)], for: "Priority")  // u=1, i
+        // u=1, i
+        try request.headers.setStructuredDictionary(["u": .item(1), "i": .item(true)], for: "Priority")
 
         let response = try await service.sessionTask(request: request).data().response
         for limit in response.headers.structuredList("RateLimit")?.compactMap(\.item) ?? [] {

@@ -110,7 +110,9 @@ struct VisitsRequest: ParameterizedRequest, PagedRequest {
     var parameters: Parameters { ["cursor": cursor] }
 
     func at(_ cursor: String) -> VisitsRequest { VisitsRequest(cursor: cursor) }
-    func page(of list: Visits, response: Response) -> Page<String, String> { Page(list.visits, next: list.next) }
+    func page(of list: Visits, response: Response) -> Page<String, String> {
+        Page(list.visits, next: list.next)
+    }
 }
 
 struct LabelsRequest: HTTPServiceRequest, PagedRequest {
@@ -144,7 +146,9 @@ func openSocket(with credential: Credential?) async throws -> String {
 }
 
 enum Lists: RequestGroup {
-    static let requestTypes: [any ServiceRequest.Type] = [BrewersRequest.self, OrdersRequest.self]
+    static let requestTypes: [any ServiceRequest.Type] = [
+        BrewersRequest.self, OrdersRequest.self,
+    ]
 }
 
 struct LoginError: Error, Decodable {
@@ -160,12 +164,16 @@ struct MenuEndpoint: ServiceEndpoint {
 
     func supports(_ request: any ServiceRequest) -> Bool { request is any MenuRequest }
 
-    func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
+    func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws
+        -> any RawDataSource
+    {
         let day = (request as? any MenuRequest)?.day ?? ""
         return Data((menus[day] ?? "closed").utf8)
     }
 
-    func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws
+    func process(
+        _ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool
+    ) throws
         -> any Sendable
     {
         String(decoding: rawData.rawData ?? Data(), as: UTF8.self)
@@ -209,7 +217,9 @@ extension PageRequest: MockableRequest {
     var mockDelay: Duration { .milliseconds(3) }
     var mockHelperIdentifier: String? { "template" }
     func makeMockHelper() -> String { "<html>%</html>" }
-    func mockOutput(helper template: String) -> String { template.replacingOccurrences(of: "%", with: site) }
+    func mockOutput(helper template: String) -> String {
+        template.replacingOccurrences(of: "%", with: site)
+    }
 }
 
 extension ServiceTask {
@@ -263,12 +273,17 @@ final class StatusCheck: ServicePassthroughDelegate {
         print("sent for \(currentRequest?.options[Feature.self] ?? "")")
     }
 
-    func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {}
-    func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: any Error) {}
+    func responseReceived(
+        response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?
+    ) {}
+    func serviceResultFailure(
+        response: URLResponse?, data: Data?, request: URLRequest?, error: any Error
+    ) {}
     func updateUIBegin(response: URLResponse?) {}
     func updateUIEnd(response: URLResponse?) {}
     func didFinishCollectingTaskMetrics(
-        metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?, error: (any Error)?
+        metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?,
+        error: (any Error)?
     ) {}
 }
 
@@ -284,7 +299,9 @@ struct FailureCounter: Observer {
     let count: Counter
 
     func observe(_ event: ExchangeEvent) {
-        if case .ended(let summary) = event.kind, case .failure = summary.result { count.increment() }
+        if case .ended(let summary) = event.kind, case .failure = summary.result {
+            count.increment()
+        }
     }
 }
 
@@ -433,7 +450,8 @@ struct GuideSnippets {
         service.headers = ["Accept": "application/json", "X-Client": "brewery"]
         service.options.timeout = .seconds(20)
         service.decoder = decoder
-        let task = service.GET("/brewers").setHeaderValue("text/plain", forName: .accept).setTimeout(.seconds(5))
+        let task = service.GET("/brewers")
+            .setHeaderValue("text/plain", forName: .accept).setTimeout(.seconds(5))
         let sent = try await sent(task)
         #expect(sent.value(forHTTPHeaderField: "Accept") == "text/plain")
         #expect(sent.timeoutInterval == 5)
@@ -477,7 +495,9 @@ struct GuideSnippets {
                 == true)
 
         request.queryParameterEncoder = { url, parameters in
-            parameters.reduce(url) { $0?.appendingPathComponent($1.key).appendingPathComponent("\($1.value)") }
+            parameters.reduce(url) {
+                $0?.appendingPathComponent($1.key).appendingPathComponent("\($1.value)")
+            }
         }
         request.queryParameters = ["brew": "12345"]
         // /brewers/brew/12345
@@ -492,7 +512,8 @@ struct GuideSnippets {
         try request.serialize(json: ["name": "Trashboat Brewing"])  // application/json
         try request.serialize(Brewer(name: "Trashboat Brewing"))  // application/json
         try request.serialize(
-            Brewer(name: "Trashboat Brewing"), encoder: PropertyListEncoder(), contentType: "application/x-plist")
+            Brewer(name: "Trashboat Brewing"), encoder: PropertyListEncoder(),
+            contentType: "application/x-plist")
         #expect(try request.urlRequest().value(forHTTPHeaderField: "Content-Type") == "application/x-plist")
 
         let task = service.POST("/brewers/7/label").setBody(contentType: "image/png") {
@@ -523,7 +544,8 @@ struct GuideSnippets {
         service.GET("/brewers")
             .responseJSON { json, response in }
             .metricsCollected { metrics in
-                print("received in \(metrics.responseTime ?? .zero), parsed in \(metrics.responseJSONTime ?? .zero)")
+                print("received in \(metrics.responseTime ?? .zero)")
+                print("parsed in \(metrics.responseJSONTime ?? .zero)")
             }
             .resume()
         await service.GET("/brewers").finish()
@@ -591,7 +613,8 @@ struct GuideSnippets {
     @Test("Interceptors apply to a service and to a task")
     func interceptors() async throws {
         service.interceptors = [Stopwatch(), .retry(), .headers(["Accept": "application/json"])]
-        let task = service.GET("/brewers").intercepted(by: .closure { request, next in try await next(request) })
+        let task = service.GET("/brewers").intercepted(
+            by: .closure { request, next in try await next(request) })
         #expect(try await sent(task).value(forHTTPHeaderField: "Accept") == "application/json")
     }
 
@@ -625,7 +648,9 @@ struct GuideSnippets {
         var busy = MockResponse(statusCode: 503)
         busy.headers[.retryAfter] = "0"
         session.addStub(busy)
-        service.interceptors = [RetryPolicy(maximumAttempts: 5, baseDelay: .milliseconds(200), budget: .seconds(30))]
+        service.interceptors = [
+            RetryPolicy(maximumAttempts: 5, baseDelay: .milliseconds(200), budget: .seconds(30))
+        ]
         let task = service.GET("/brewers").data()
         _ = await task.result
         print(task.timeline)
@@ -724,7 +749,9 @@ struct GuideSnippets {
             TokenSource({ .bearer(tokens.current) }) { rejected in .bearer(try await tokens.renew()) },
             isUnauthorized: { [401, 403].contains($0.status) }
         )
-        let socket = try await authentication.withCredential(refreshingAfter: { $0 is SocketRefused }) { credential in
+        let socket = try await authentication.withCredential(
+            refreshingAfter: { $0 is SocketRefused }
+        ) { credential in
             try await openSocket(with: credential)
         }
         #expect(socket == "open")
@@ -812,7 +839,8 @@ struct GuideSnippets {
 
     @Test("A service has a clock of the standard library")
     func clocks() {
-        let service = WebService(baseURLString: "https://brewhapi.example.com/v1", clock: ContinuousClock())
+        let service = WebService(
+            baseURLString: "https://brewhapi.example.com/v1", clock: ContinuousClock())
         #expect(service.clock is ContinuousClock)
     }
 
@@ -837,7 +865,8 @@ struct GuideSnippets {
     func plainDuplicates() async throws {
         let text = "ale"
         let brewers = try await service.GET("/brewers").setDuplicates(.join).decode([Brewer].self).value
-        let search = service.GET("/search").setQueryParameters(["q": text]).setDuplicates(.replace, key: "search")
+        let search = service.GET("/search").setQueryParameters(["q": text])
+            .setDuplicates(.replace, key: "search")
         search.resume()
         #expect(brewers == [Brewer(name: "Long Trail")])
         #expect(try await search.data().value.isEmpty == false)
@@ -853,7 +882,8 @@ struct GuideSnippets {
             }
         ).onProgress { print($0.bytesReceived) }.value
         #expect(list == [Brewer(name: "Long Trail")])
-        let log = try await service.sessionTask(request: BrewersRequest(state: "vermont")).stream().value
+        let request = BrewersRequest(state: "vermont")
+        let log = try await service.sessionTask(request: request).stream().value
         for try await chunk in log.body { print(chunk.count) }
         #expect(log.status == 200)
     }
@@ -887,7 +917,9 @@ struct GuideSnippets {
         let archive = try ArchiveObserver(file: folder.appendingPathComponent("session.har"))
         service.observers = [
             .log(.warning) { entry in print(entry.level, entry.text) },
-            .metrics { metrics in print(metrics.exchange[Feature.self], metrics.duration, metrics.status ?? 0) },
+            .metrics { metrics in
+                print(metrics.exchange[Feature.self], metrics.duration, metrics.status ?? 0)
+            },
             archive,
         ]
         _ = try await service.GET("/brewers").data().value
@@ -908,7 +940,8 @@ struct GuideSnippets {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: folder) } }
-        let task = service.GET("/brewers").setHeaderValue("Bearer 123", forName: "Authorization").recordHandlers()
+        let task = service.GET("/brewers")
+            .setHeaderValue("Bearer 123", forName: "Authorization").recordHandlers()
             .data()
         _ = try await task.value
         print(task.timeline)
@@ -995,7 +1028,8 @@ struct GuideSnippets {
         defer { try? FileManager.default.removeItem(at: file) }
         let show: @Sendable (Double, Double, Double) -> Void = { _, _, _ in }
         let export = service.GET("/export").onProgress { progress in
-            show(progress.fractionReceived ?? 0, progress.bytesPerSecond ?? 0, progress.secondsRemaining ?? 0)
+            let seconds = progress.secondsRemaining ?? 0
+            show(progress.fractionReceived ?? 0, progress.bytesPerSecond ?? 0, seconds)
         }.stream()
         let byteCount = try await export.value.body.write(to: file)
         #expect(byteCount == 22)
@@ -1061,7 +1095,10 @@ struct GuideSnippets {
         mock?.on(.GET, "/visits", [events, MockResponse(statusCode: 204)])
         var savedID = "0"
         let feed = service.GET("/visits")
-            .events(.reconnecting(when: { error, isTransient in isTransient && !isLoggedOut }), lastEventID: savedID)
+            .events(
+                .reconnecting(when: { error, isTransient in isTransient && !isLoggedOut }),
+                lastEventID: savedID
+            )
             .onOpen { response in print("connected:", response.header("Server") ?? "") }
             .onComment { text in print("the server is alive:", text) }
         for try await visit in feed {
@@ -1094,8 +1131,10 @@ struct GuideSnippets {
         service.PUT("/videos/7").setBody(file: video, contentType: "video/mp4")
             .onProgress { print($0.fractionSent ?? 0) }
             .resume()
-        _ = try await service.POST("/readings").setBody(.stream(length: nil) { sensor.readings() }).data().value
-        _ = try await service.POST("/log").setBody(.stream(lines, contentType: "text/plain")).data().value
+        _ = try await service.POST("/readings")
+            .setBody(.stream(length: nil) { sensor.readings() }).data().value
+        _ = try await service.POST("/log")
+            .setBody(.stream(lines, contentType: "text/plain")).data().value
         service.PUT("/videos/8").setBody(file: video)
             .configure { $0.options.expectsContinue = .seconds(1) }
             .resume()
@@ -1129,12 +1168,14 @@ struct GuideSnippets {
         var shown: [Double] = []
         func show(_ fraction: Double, _ rate: Double, _ seconds: Double) { shown.append(fraction) }
         do {
-            let file = try await service.GET("/brew.iso").download(to: destination, checksum: .sha256(hash)).value
+            let file = try await service.GET("/brew.iso")
+                .download(to: destination, checksum: .sha256(hash)).value
             print("\(file.byteCount) bytes, \(file.resumedFrom) of them from an earlier download")
             #expect(try Data(contentsOf: destination) == Data("ale".utf8))
         }
         do {
-            let copy = try await service.GET("/brew.iso").download(to: destination, existing: .addNumber).value
+            let copy = try await service.GET("/brew.iso")
+                .download(to: destination, existing: .addNumber).value
             print(copy.url.lastPathComponent)
             #expect(copy.url.lastPathComponent == "ale (1).iso")
         }
@@ -1152,9 +1193,11 @@ struct GuideSnippets {
         }
         do {
             service.interceptors = [.retry(maximumAttempts: 5)]
-            let task = service.GET("/brew.iso").download(into: folder, connections: 4, bytesPerSecond: 10_000_000)
+            let task = service.GET("/brew.iso")
+                .download(into: folder, connections: 4, bytesPerSecond: 10_000_000)
             for await progress in task.resume().progress {
-                show(progress.fractionReceived ?? 0, progress.bytesPerSecond ?? 0, progress.secondsRemaining ?? 0)
+                let seconds = progress.secondsRemaining ?? 0
+                show(progress.fractionReceived ?? 0, progress.bytesPerSecond ?? 0, seconds)
             }
             let file = try await task.value
             #expect(file.url.lastPathComponent == "brew.iso")
@@ -1248,7 +1291,8 @@ struct GuideSnippets {
         let registry = Registry()
         var configuration = CurlSession.Configuration()
         configuration.proxy = .perRequest { url in
-            url.host == "localhost" ? .none : .authenticated(url: proxyURL, user: "ann", password: password)
+            url.host == "localhost"
+                ? .none : .authenticated(url: proxyURL, user: "ann", password: password)
         }
         configuration.resolver = { host, port in try await registry.addresses(of: host) }
         let service = WebService(baseURLString: "http://localhost:\(server.port)")
@@ -1345,7 +1389,8 @@ struct GuideSnippets {
     func errors() async {
         service.GET("../admin").responseError { error in
             guard let error = error as? WebServiceError else { return }
-            print(error.code == .invalidURL, error)  // true invalidURL: the path leads above the base URL; remove '..'
+            // true invalidURL: the path leads above the base URL; remove '..'
+            print(error.code == .invalidURL, error)
         }
         .resume()
         let texts = Mutex<[String]>([])
@@ -1400,7 +1445,8 @@ struct GuideSnippets {
     @Test("Requests in progress can be found, cancelled and counted")
     func underWay() async throws {
         service.endpoints = [MockRequestEndpoint(delay: .seconds(1_000)) { (_: BrewersRequest) in [] }]
-        let task = service.perform(BrewersRequest(state: "vermont"), key: ScreenKey(name: "list")).resume()
+        let key = ScreenKey(name: "list")
+        let task = service.perform(BrewersRequest(state: "vermont"), key: key).resume()
         print(service.containsRequest(BrewersRequest(state: "vermont")))  // true
         print(service.containsRequest(type: BrewersRequest.self))  // true
         service.cancelRequests(keyType: ScreenKey.self)
@@ -1434,16 +1480,21 @@ struct GuideSnippets {
         #if WEBSERVICE_SQLITE
         service.storages = [
             MemoryStorage(classifications: [.temporary]),
-            try SQLiteStorage(file: folder.appendingPathComponent("user.sqlite"), classifications: [.user]),
+            try SQLiteStorage(
+                file: folder.appendingPathComponent("user.sqlite"), classifications: [.user]),
             try FileStorage(folder: folder.appendingPathComponent("responses")),
         ]
-        service.storageErrorObserver = { failure in print("\(failure.operation) failed: \(failure.error)") }
+        service.storageErrorObserver = { failure in
+            print("\(failure.operation) failed: \(failure.error)")
+        }
         #endif
 
         let request = BrewersRequest(state: "vermont")
         let task = service.perform(request)
         service.stored(request, maximumAge: .seconds(3_600), .untilFinished(task)) { response in
-            if let stored = response.data { print(stored.value.map(\.name), "\(stored.age ?? .zero) old") }
+            if let stored = response.data {
+                print(stored.value.map(\.name), "\(stored.age ?? .zero) old")
+            }
         }
         task.updateUI { brewers in print(brewers.map(\.name)) }.resume()
 
@@ -1497,7 +1548,8 @@ struct GuideSnippets {
             .resume()
 
         var count = 0
-        let brewersTask = service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .cacheThenServer)
+        let brewersTask = service.perform(
+            BrewersRequest(state: "vermont"), fetchPolicy: .cacheThenServer)
         for try await brewers in brewersTask.values {
             print(brewers.value.map(\.name), brewers.source, brewers.age ?? .zero)
         }
@@ -1512,7 +1564,8 @@ struct GuideSnippets {
         let cache = ResponseCache(storage: MemoryStorage(), account: { "user-7" })
         service.interceptors = [.retry(), cache]
         let task = service.GET("/brewers").decode([Brewer].self)
-        print(try await task.value, try await task.response.source, try await task.response.age ?? .zero)
+        print(
+            try await task.value, try await task.response.source, try await task.response.age ?? .zero)
         #expect(session.recordedRequests.count == 1)
         await cache.finishStoring()
         let again = service.GET("/brewers").configure { $0.options.cachePolicy = .returnCacheDataDontLoad }.decode(
@@ -1538,7 +1591,8 @@ struct GuideSnippets {
             return MockResponse(statusCode: 200, json: (offset..<min(offset + 20, 45)).map { ["name": "\($0)"] })
         }
         let brewers = Paginator.offset(itemsPerPage: 20, end: .shortPage) { offset, limit in
-            service.GET("/brewers").setQueryParameters(["offset": offset, "limit": limit]).decode([Brewer].self)
+            service.GET("/brewers")
+                .setQueryParameters(["offset": offset, "limit": limit]).decode([Brewer].self)
         }
         for try await brewer in brewers.items() { print(brewer.name) }
         #expect(brewers.state.itemCount == 45)
@@ -1611,7 +1665,9 @@ struct GuideSnippets {
         #expect(page == "<html>vermont</html>")
 
         service.endpoints = [
-            MockRequestEndpoint { (request: BrewersRequest) in [Brewer(name: "mock of \(request.state)")] }
+            MockRequestEndpoint { (request: BrewersRequest) in
+                [Brewer(name: "mock of \(request.state)")]
+            }
         ]
         #expect(try await service.perform(BrewersRequest(state: "vermont")).value == [Brewer(name: "mock of vermont")])
     }
@@ -1629,9 +1685,11 @@ struct GuideSnippets {
         #expect(names == ["Long Trail"])
         #expect(try await service.GET("/brewers/Ale").decode(Brewer.self).value.name == "Ale")
 
-        session.on(.path("/v1/brewers") && .query("state", "vermont"), .json([Brewer(name: "Hill Farmstead")]))
+        session.on(
+            .path("/v1/brewers") && .query("state", "vermont"), .json([Brewer(name: "Hill Farmstead")]))
         session.on(.method(.POST) && .json(["name": "Trillium"]), .status(201))
-        session.on(.form(["user": "ann"]) && !.header("Authorization"), .problem(401, title: "Please log in"))
+        session.on(
+            .form(["user": "ann"]) && !.header("Authorization"), .problem(401, title: "Please log in"))
         session.on(.where("a large body") { $0.body.count > 1_000_000 }, .status(413))
 
         func status(_ task: ServiceTask) async throws -> Int {
@@ -1675,7 +1733,8 @@ struct GuideSnippets {
 
     @Test(.mockService) func brewersOfAState() async throws {
         let mock = try MockService.current
-        mock.on(.path("/brewers") && .query("state", "vermont"), .json([Brewer(name: "Long Trail")]))
+        mock.on(
+            .path("/brewers") && .query("state", "vermont"), .json([Brewer(name: "Long Trail")]))
         let client = BreweryClient(webService: mock.service)
         let brewers = try await client.brewers(inState: "vermont").value
         #expect(brewers == [Brewer(name: "Long Trail")])
@@ -1692,7 +1751,9 @@ struct GuideSnippets {
         session.addStub(requestMatcher: { $0.urlRequestValue.httpMethod == "POST" }) { request in
             MockResponse(statusCode: 201, data: request.urlRequestValue.httpBody ?? Data())
         }
-        session.addStub(URLError(.notConnectedToInternet)) { $0.urlRequestValue.url?.path == "/v1/offline" }
+        session.addStub(URLError(.notConnectedToInternet)) {
+            $0.urlRequestValue.url?.path == "/v1/offline"
+        }
 
         let seen = Mutex<[String]>([])
         for task in [

@@ -25,8 +25,10 @@ import WebServiceCurl
         let service = WebService("https://api.example.com/v1", session: session)
         let (id, name, kegs, store) = (7, "Long Trail", 3, Store())
 
-        session.on(.url("https://cdn.example.com/labels/{id}"), .json(["id": id, "name": name, "note": nil]))
-        session.on(.host("api.example.com"), .json(["kegs": kegs]).headers(["ETag": "\"7\"", "Age": "0"]))
+        session.on(
+            .url("https://cdn.example.com/labels/{id}"), .json(["id": id, "name": name, "note": nil]))
+        session.on(
+            .host("api.example.com"), .json(["kegs": kegs]).headers(["ETag": "\"7\"", "Age": "0"]))
         session.on(.GET, "/v1/stock") { _ in .json(["kegs": try await store.kegs()]) }
 
         let label = try await service.GET("https://cdn.example.com/labels/7").json().value
@@ -60,7 +62,9 @@ import WebServiceCurl
             file: file, mode: .record,
             matching: [
                 .method, .path, .header("Accept-Language"),
-                .custom { recorded, received in (try? recorded.json()["id"]) == (try? received.json()["id"]) },
+                .custom { recorded, received in
+                    (try? recorded.json()["id"]) == (try? received.json()["id"])
+                },
             ],
             willRecord: { exchange in
                 if exchange.url.hasSuffix("/metrics") { return nil }

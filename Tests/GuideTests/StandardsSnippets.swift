@@ -30,9 +30,12 @@ struct StandardsSnippets {
             MockResponse(
                 statusCode: 200, headers: ["Cache-Groups": #""brewers""#, "Cache-Control": "max-age=60"],
                 data: Data("[]".utf8)))
-        let cache = ResponseCache(storage: try FileStorage(folder: folder.appendingPathComponent("cache")))
+        let files = try FileStorage(folder: folder.appendingPathComponent("cache"))
+        let cache = ResponseCache(storage: files)
         service.interceptors = [cache]
-        service.storages = [GroupedStorage(try FileStorage(folder: folder.appendingPathComponent("values")), of: cache)]
+        service.storages = [
+            GroupedStorage(try FileStorage(folder: folder.appendingPathComponent("values")), of: cache)
+        ]
         _ = try await service.perform(BrewersRequest(state: "vermont")).value
         _ = try await service.stored(BrewersRequest(state: "vermont")).value
         try await cache.invalidate(group: "brewers", for: try service.absoluteURL("/"))

@@ -40,7 +40,8 @@ struct UploadSnippets {
         let film = try folder.file("film.mp4", Data("ale".utf8))
         mock.on(.PUT, "/films/1", .status(204))
         mock.on(.OPTIONS, "/films/1", .status(405))
-        let uploaded = try await service.PUT("/films/1").setBody(file: film).upload(resuming: .tus).value
+        let uploaded = try await service.PUT("/films/1")
+            .setBody(file: film).upload(resuming: .tus).value
         print("\(uploaded.byteCount) bytes, \(uploaded.resumedFrom) of them from an earlier upload")
         #expect(uploaded.byteCount == 3)
     }
@@ -73,7 +74,8 @@ struct UploadSnippets {
     @Test("An upload is ended")
     func end() async throws {
         let video = try folder.file("video.mp4", Data("ale".utf8))
-        let wasEnded = try await service.PUT("/files/1").setBody(file: video).endUpload(resuming: .tus).value
+        let wasEnded = try await service.PUT("/files/1")
+            .setBody(file: video).endUpload(resuming: .tus).value
         #expect(!wasEnded)
     }
 

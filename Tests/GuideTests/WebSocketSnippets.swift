@@ -39,7 +39,9 @@ struct WebSocketSnippets {
         func send(_ text: String) async throws {
             let post = Post(id: UUID(), text: text)
             for _ in 1...3 {
-                do { return try await socket.send(post) } catch let error as URLError where error.code != .cancelled {
+                do {
+                    return try await socket.send(post)
+                } catch let error as URLError where error.code != .cancelled {
                     continue  // the connection was lost meanwhile, so the next one sends it again
                 }
             }
@@ -128,7 +130,8 @@ struct WebSocketSnippets {
         }
         mock.on(.GET, "/taps", [tap, tap, .status(404)])
         let reader = Task(executorPreference: clock.executor) {
-            let taps = service.reconnectingWebSocket("/taps", onOpen: { socket in try await socket.send("subscribe") })
+            let taps = service.reconnectingWebSocket(
+                "/taps", onOpen: { socket in try await socket.send("subscribe") })
             for try await message in taps.messages {
                 let tapping = try message.decode(Tapping.self)
                 print(tapping.beer)

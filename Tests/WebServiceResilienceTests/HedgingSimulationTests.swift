@@ -52,13 +52,14 @@ struct HedgingSimulationTests {
         #expect(hedged.requestsPerResponse > 1.02)
         Plot.write("hedging-\(times)-\(seed)") {
             Plot(
-                title: "Response times if 2 % are delayed by 1 s (\(times), seed \(seed))", x: "percentile", y: "ms",
-                isLogarithmic: true,
+                title: "Response times if 2 % are delayed by 1 s", x: "percentile", y: "ms",
+                xScale: .percentiles, yScale: .logarithmic,
                 lines: [("without hedging", plain), ("with hedging", hedged)].map { name, run in
                     Plot.Line(
                         name: name,
-                        points: stride(from: 0.5, to: 0.9995, by: 0.0005).map {
-                            ($0 * 100, run.percentile($0) / .milliseconds(1))
+                        points: stride(from: 0.3, through: 3, by: 0.01).map { nines in
+                            let share = 1 - pow(10, -nines)
+                            return (share * 100, run.percentile(share) / .milliseconds(1))
                         })
                 })
         }

@@ -43,7 +43,7 @@ struct LimitSimulationTests {
                 Plot.Line(name: name, points: limits.map { ($0.time, Double($0.limit)) }, isStepped: true)
             }
             return Plot(
-                title: "Adaptive limits for 20 and 40 workers (\(times), seed \(seed))", x: "round trips",
+                title: "Adaptive limits for 20, then 40 workers", x: "round trips",
                 y: "requests",
                 lines: [Plot.Line(name: "workers", points: [(0, 20), (500, 40), (650, 40)], isStepped: true)] + lines)
         }

@@ -86,8 +86,7 @@ struct OverloadSimulationTests {
         #expect(plain.share <= 0.2, "\(plain.share)")
         Plot.write("overload-\(times)-\(seed)") {
             Plot(
-                title: "Responses in time at 3 × the capacity of 200 per second (\(times), seed \(seed))", x: "seconds",
-                y: "1/s",
+                title: "Responses in time at three times the capacity", x: "seconds", y: "responses per second",
                 lines: [("retries only", plain), ("standard set", standard)].map { name, run in
                     Plot.Line(
                         name: name,

@@ -7,7 +7,9 @@ public import Foundation
 ///     let failures = Counter()
 ///
 ///     func observe(_ event: ExchangeEvent) {
-///         if case .ended(let summary) = event.kind, case .failure = summary.result { failures.add(1) }
+///         if case .ended(let summary) = event.kind, case .failure = summary.result {
+///             failures.add(1)
+///         }
 ///     }
 /// }
 /// service.observers = [FailureCounter()]

@@ -4,7 +4,8 @@ extension ResponseBody {
     /// Writes the whole body to a file while it arrives.
     ///
     /// ```swift
-    /// let task = service.GET("/export").onProgress { show($0.bytesReceived, $0.secondsRemaining) }.stream()
+    /// let task = service.GET("/export")
+    ///     .onProgress { show($0.bytesReceived, $0.secondsRemaining) }.stream()
     /// let byteCount = try await task.value.body.write(to: file)
     /// ```
     /// The bytes are written to a temporary file in the same folder, which replaces the file when

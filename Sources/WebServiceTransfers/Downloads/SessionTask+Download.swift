@@ -5,7 +5,8 @@ extension SessionTask {
     /// Returns a typed task that downloads the body of the response to a file.
     ///
     /// ```swift
-    /// let file = try await service.GET("/brew.iso").download(to: destination, checksum: .sha256(hash)).value
+    /// let file = try await service.GET("/brew.iso")
+    ///     .download(to: destination, checksum: .sha256(hash)).value
     /// ```
     /// The bytes are written to the file `.NAME.webservice-part` beside the destination. That file
     /// is renamed to the destination when it is complete and its hash is correct, so the
