@@ -8,11 +8,15 @@ import WebServiceServer
 
 // The snippets of the recipe "Stop a server without losing requests" in the Cookbook.
 
-func work(with service: WebService, until stop: some AsyncSequence<Void, Never> & Sendable) async {
+func work(
+    with service: WebService, until stop: some AsyncSequence<Void, Never> & Sendable
+) async {
     let (jobs, intake) = AsyncStream.makeStream(of: Job.self)
     let polling = Task {
         while !Task.isCancelled {
-            do { intake.yield(try await service.GET("/jobs/next").decode(Job.self).value) } catch {
+            do {
+                intake.yield(try await service.GET("/jobs/next").decode(Job.self).value)
+            } catch {
                 try? await Task.sleep(for: .seconds(1))
             }
         }

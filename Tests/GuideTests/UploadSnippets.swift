@@ -86,7 +86,8 @@ struct UploadSnippets {
         serve()
         let file = try await service.POST("/files/1")
             .setBody(file: video)
-            .upload(resuming: .tus, metadata: ["filename": video.lastPathComponent], state: states).value
+            .upload(resuming: .tus, metadata: ["filename": video.lastPathComponent], state: states)
+            .value
         print(file.location?.absoluteString ?? "", file.resumedFrom)
         let creation = mock.receivedRequests.first { $0.method == .POST }
         #expect(creation?.headers["Upload-Metadata"] == "filename dmlkZW8ubXA0")
@@ -130,7 +131,8 @@ struct UploadSnippets {
         serve()
         mock.on(.HEAD, "/uploads/7", MockResponse(statusCode: 200, headers: ["Upload-Offset": "1"]))
         let url = try service.absoluteURL("/uploads/7")
-        let file = try await service.POST("/files").setBody(file: video).upload(resuming: .tus, at: url).value
+        let file = try await service.POST("/files").setBody(file: video)
+            .upload(resuming: .tus, at: url).value
         #expect(file.resumedFrom == 1)
     }
 
@@ -152,7 +154,8 @@ struct UploadSnippets {
         }
 
         func discard(_ upload: UploadedFile.Partial) async throws {
-            _ = try await upload.task(with: service).endUpload(resuming: upload.protocol, state: states).value
+            _ = try await upload.task(with: service)
+                .endUpload(resuming: upload.protocol, state: states).value
         }
     }
 

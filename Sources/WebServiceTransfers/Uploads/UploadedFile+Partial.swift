@@ -6,7 +6,8 @@ extension UploadedFile {
     ///
     /// ```swift
     /// for upload in try await UploadedFile.Partial.list(in: states) where !upload.isInProgress {
-    ///     _ = try await upload.task(with: service).upload(resuming: upload.protocol, state: states).value
+    ///     let task = upload.task(with: service)
+    ///     _ = try await task.upload(resuming: upload.protocol, state: states).value
     /// }
     /// ```
     /// Use it to show earlier uploads to the user, who continues or discards them.
