@@ -86,8 +86,9 @@ module(
     "WebServiceInspector", imports: "Diagnostics Server",
     tests: "Caching Cassettes Offline Resilience Sockets",
     resources: [
-        "inspector.html", "inspector.css", "bodies.css", "format.js", "markup.js", "bodies.js", "list.js",
-        "waterfall.js", "search.js", "import.js", "send.js", "detail.js", "connection.js",
+        "inspector.html", "inspector.css", "bodies.css", "format.js", "markup.js", "bodies.js", "keep.js",
+        "list.js", "filter.js", "waterfall.js", "search.js", "import.js", "send.js", "code.js", "detail.js",
+        "connection.js",
     ].map { .embedInCode("Page/\($0)") })
 module("WebServiceMocking", imports: "Diagnostics Endpoints Storage", tests: "Caching Transfers")
 module(

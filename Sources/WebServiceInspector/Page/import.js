@@ -78,9 +78,8 @@ function importedEntry(entry, number) {
       body: importedBody(content?.text, content?.mimeType, asNumber(content?.size), content?.encoding),
     } : undefined,
   };
-  const explanation = ["This exchange is imported. The inspector has not redacted it."];
-  if (entry.serverIPAddress) explanation.push("Server: " + asText(entry.serverIPAddress, 100));
-  return { summary: row, attempts: [sent], events: [], messages, explanation, placeholder: "" };
+  sent.address = asText(entry.serverIPAddress, 100);
+  return { summary: row, attempts: [sent], events: [], messages, explanation: [], placeholder: "" };
 }
 function importArchive(text) {
   let entries;

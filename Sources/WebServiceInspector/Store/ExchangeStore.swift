@@ -18,16 +18,26 @@ final class ExchangeStore: Observer {
         /// Counts the changes.
         var version = 0
         var isClosed = false
+        /// The number of feeds that have not delivered all changes.
+        var readers = 0
         var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
         var lastWaiter = 0
     }
 
-    /// The exchanges that have changed since a version.
+    /// The changes since the position of a feed.
     struct Changes {
         let version: Int
         /// The number of the oldest exchange. Exchanges with lower numbers were removed.
         let oldest: Int
+        /// The exchanges whose rows have changed, the oldest first.
         var exchanges: [RecordedExchange]
+        /// The next exchanges whose details have changed, and the position after them.
+        var details: [RecordedExchange]
+        var detailsEnd: Int
+        /// A Boolean value that indicates whether the store is closed, so no changes follow.
+        let isLast: Bool
+
+        var isEmpty: Bool { exchanges.isEmpty && details.isEmpty }
     }
 
     let redaction: Redaction
@@ -39,6 +49,9 @@ final class ExchangeStore: Observer {
     private let bodyLimit: Int
     private let memoryLimit: Int
     private let state = Mutex(State())
+    private let allDelivered = DispatchSemaphore(value: 0)
+    /// The number of bytes of exchanges after which their details are delivered.
+    private static let batch = 1 << 20
 
     init(
         maximumExchanges: Int, bodyLimit: Int, memoryLimit: Int, redaction: Redaction, showsBinaryBodies: Bool = false,
@@ -75,6 +88,7 @@ final class ExchangeStore: Observer {
             var exchange = known ?? RecordedExchange(event.exchange, number: number, parent: parent, service: service)
             if let change { exchange.apply(change, at: event.time, limit: bodyLimit) }
             exchange.version = state.version
+            if exchange.changesDetails(change, at: event.time) { exchange.detailsVersion = state.version }
             state.size += exchange.size
             state.exchanges[number] = exchange
             return (state.takeWaiters(), removeOldest(&state))
@@ -102,7 +116,7 @@ final class ExchangeStore: Observer {
         case .attemptEnded(_, .failure(let error), let metrics):
             return .attemptEnd(response(of: error), RecordedFailure(error), metrics)
         case .recorded(let event):
-            return .event(event, event.closure == nil ? event.error.map(RecordedFailure.init) : nil)
+            return .event(event, event.error.flatMap(RecordedFailure.init(endedBy:)))
         case .ended(let summary):
             let isStreamed = summary.isStreamed
             let timeline = summary.timeline
@@ -140,16 +154,41 @@ final class ExchangeStore: Observer {
         return removed
     }
 
-    /// Releases all exchanges and ends the feeds of the pages.
-    func close() {
-        let (old, waiters) = state.withLock { state in
-            let waiters = state.takeWaiters()
-            let old = state
-            state = State(isClosed: true)
-            return (old, waiters)
+    /// Ends the recording, waits until the pages have received the last changes, and releases all
+    /// exchanges.
+    ///
+    /// - Parameter timeout: The maximum duration of the wait, for pages that do not read.
+    func close(timeout: DispatchTimeInterval = .seconds(1)) {
+        let (waiters, waits) = state.withLock { state in
+            defer { state.isClosed = true }
+            return (state.takeWaiters(), !state.isClosed && state.readers > 0)
         }
         for waiter in waiters { waiter.resume() }
+        if waits { _ = allDelivered.wait(timeout: .now() + timeout) }
+        let old = state.withLock { state in
+            let old = state
+            state = State(isClosed: true, readers: old.readers)
+            return old
+        }
         withExtendedLifetime(old) {}  // deallocated outside the lock
+    }
+
+    /// The registration of a feed, until its deallocation.
+    final class Reader: Sendable {
+        private let store: ExchangeStore
+
+        init(of store: ExchangeStore) {
+            self.store = store
+            store.state.withLock { $0.readers += 1 }
+        }
+
+        deinit {
+            let isLast = store.state.withLock { state in
+                state.readers -= 1
+                return state.readers == 0 && state.isClosed
+            }
+            if isLast { store.allDelivered.signal() }
+        }
     }
 
     // MARK: Reading
@@ -166,18 +205,32 @@ final class ExchangeStore: Observer {
         state.withLock { $0.exchanges[number] }
     }
 
-    /// Returns the exchanges that have changed since a version, the oldest first; `nil` if the
-    /// store is closed.
-    func changes(after version: Int) -> Changes? {
-        var changes = state.withLock { state -> Changes? in
-            guard !state.isClosed else { return nil }
+    /// Returns the changes since a position.
+    func changes(after position: ChangeFeed.Position) -> Changes {
+        var changes = state.withLock { state in
             // The page of an earlier run can specify a version that does not exist yet.
-            let version = version > state.version ? 0 : version
+            let position = max(position.rows, position.details) > state.version ? ChangeFeed.Position() : position
+            // At the end, also the bytes that were received last are delivered.
+            let (isLast, version) = (state.isClosed, state.version)
             return Changes(
-                version: state.version, oldest: state.oldest,
-                exchanges: state.exchanges.values.filter { $0.version > version })
+                version: version, oldest: state.oldest,
+                exchanges: state.exchanges.values.filter { $0.version > position.rows },
+                details: state.exchanges.values.filter {
+                    (isLast ? $0.version : $0.detailsVersion) > position.details
+                }, detailsEnd: version, isLast: isLast)
         }
-        changes?.exchanges.sort { $0.number < $1.number }
+        changes.exchanges.sort { $0.number < $1.number }
+        let version = changes.isLast ? \RecordedExchange.version : \.detailsVersion
+        changes.details.sort { $0[keyPath: version] < $1[keyPath: version] }
+        var size = 0
+        let count = changes.details.firstIndex { exchange in
+            defer { size += exchange.size }
+            return size >= Self.batch
+        }
+        if let count {
+            changes.details.removeSubrange(count...)
+            changes.detailsEnd = changes.details.last?[keyPath: version] ?? 0
+        }
         return changes
     }
 
