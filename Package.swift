@@ -143,7 +143,9 @@ program(
     "session-probe", path: "Tests/SessionProbe", imports: "Conformance Curl Mocking Server Transfers")
 program("storage-probe", path: "Tests/StorageProbe", imports: "SQLite Storage")
 program("outbox-probe", path: "Tests/OutboxProbe", imports: "Curl Offline SQLite")
-program("inspector-probe", path: "Tests/InspectorProbe", imports: "Caching Inspector Mocking Server Sockets")
+program(
+    "inspector-probe", path: "Tests/InspectorProbe",
+    imports: "Caching Endpoints Inspector Mocking Resilience Server Sockets Storage Transfers")
 if !withoutCurl {
     program("socket-probe", path: "Tests/SocketProbe", imports: "Curl Sockets")
     program("call-probe", path: "Tests/CallProbe", imports: "Curl Endpoints", excluding: ["Budgets.md"])

@@ -34,6 +34,7 @@ final class InspectorProbe: Sendable {
         addBodies()
         addSockets()
         session.on(.path("/v1/any/{name}"), .json(["ok": true]))
+        session.on(.path("/v1/kind/{name}"), .json(["ok": true]))
         session.on(.path("/v1/held")) { [gate] _ in
             gate.wait()
             return .json(["released": true])
@@ -58,6 +59,10 @@ final class InspectorProbe: Sendable {
         case "failures": await failures()
         case "bodies": await bodies()
         case "cached": await cached()
+        case "kinds": await kinds()
+        case "exit":
+            await send(service.GET("/any/last"))
+            exit(0)
         case "stream":
             _ = Task { [service] in
                 do { for try await _ in service.GET("/stream").events() {} } catch {}  // until the program ends

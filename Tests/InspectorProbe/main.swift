@@ -11,6 +11,8 @@ import WebServiceInspector
 //     one PATH       one request
 //     failures       responses that fail after their head, and cancelled requests
 //     bodies         bodies of several types, a redirect, and a failure with its cause
+//     kinds          one exchange of each kind
+//     exit           one request, after whose end the program exits at once
 //     stream         an event stream that remains open
 //     event NAME     an event of the stream
 //     socket         a WebSocket that remains open until the message `close`

@@ -1,6 +1,6 @@
 // The views of bodies: text, JSON, XML, images, bytes, the events of an event stream, and the messages
 // of a WebSocket.
-const hexStep = 64 << 10, mostEvents = 1000, mostSteps = { text: 8, markup: 200 };
+const hexStep = 64 << 10, mostEvents = 1000, mostSteps = { text: 8, markup: 256 };
 let isRaw = false;  // whether bodies are shown as they were received
 const bytesOf = base64 => Uint8Array.from(atob(base64), c => c.charCodeAt(0));
 function hexLine(bytes, start, width) {

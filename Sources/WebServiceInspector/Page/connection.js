@@ -39,6 +39,8 @@ function connect() {
   source.onopen = () => setLive("Live", "on");
   source.onmessage = receive;
   source.addEventListener("details", receiveDetails);
+  // Closing the connection lets the program end.
+  source.addEventListener("end", () => { source.close(); setLive(ended, "off"); });
   source.onerror = () => {
     if (source.readyState === EventSource.CLOSED) { setLive(ended, "off"); return; }
     if ($("live").textContent !== ended) setLive("Reconnecting", "off");

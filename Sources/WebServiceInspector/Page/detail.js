@@ -5,9 +5,10 @@ const tabs = [
 ];
 // - part: The index of a request of the exchange; -1 for the last one.
 function select(number, opens, part) {
-  if (number !== selected) { attempt = -1; detail = null; clearPanel("Loading…"); }
-  if (part !== undefined) attempt = part;
+  const isOther = number !== selected;
   selected = number;
+  if (isOther) { attempt = -1; detail = null; clearPanel("Loading…"); }
+  if (part !== undefined) attempt = part;
   if (opens) showDetail(true);
   reveal();
   render();

@@ -1,6 +1,9 @@
 // JSON and XML as indented text, in a time that is proportional to the length. The functions add to an
 // element in steps, between which the page responds; see inPieces.
 const deepest = 40, tokensPerStep = 400;
+// In longer text, the elements of the outer containers are blocks, which the browser lays out alone
+// and only while they are visible.
+const shortText = 20000, deepestBlock = 3;
 // Deeper levels remain on one line, because their indentation would be quadratic.
 const newLine = depth => depth > deepest ? "" : "\n" + "  ".repeat(depth);
 function foldButton() {
@@ -30,6 +33,22 @@ function* formatJSON(text, root, placeholder) {
     plain = "";
   };
   const write = token => { plain += after + token; after = ""; };
+  const isBlock = () => parents.at(-1).className === "block";
+  const leaveBlock = () => {
+    if (!isBlock()) return;
+    plain += "\n";
+    flush();
+    parents.pop();
+  };
+  // Begins a line with an element of the current container.
+  const beginElement = () => {
+    after = newLine(depth);
+    if (text.length <= shortText || depth > deepestBlock) return;
+    if (isBlock()) leaveBlock(); else { plain += "\n"; flush(); }
+    parents.push(el("span", "block"));
+    parents.at(-2).append(parents.at(-1));
+    after = after.slice(1);
+  };
   while (token !== undefined) {
     const end = tokens.lastIndex, next = tokens.exec(text)?.[0];
     const isEmpty = next === "}" || next === "]";
@@ -53,13 +72,14 @@ function* formatJSON(text, root, placeholder) {
         write(token);
       }
       depth += 1;
-      if (!isEmpty) after = newLine(depth);
+      if (!isEmpty) beginElement();
       break;
     case "}": case "]": {
       const isPair = before === "{" || before === "[";
       const isFold = depth > 0 && depth <= deepest && !isPair && parents.length > 2;
       depth = Math.max(0, depth - 1);
       after = isPair ? "" : newLine(depth);
+      if (!isPair && isBlock()) { leaveBlock(); after = after.slice(1); }
       if (isFold) {
         write("");
         flush();
@@ -73,7 +93,7 @@ function* formatJSON(text, root, placeholder) {
       if (depth === 0) after = "\n";
       break;
     }
-    case ",": write(token); after = newLine(depth); break;
+    case ",": write(token); beginElement(); break;
     case ":": write(": "); break;
     default: {
       write("");
@@ -151,7 +171,9 @@ function* formatText(text, root, placeholder) {
     // A piece ends with a line, so that no placeholder is divided.
     const line = end < text.length ? text.lastIndexOf("\n", end) : -1;
     if (line > at) end = line + 1;
-    root.append(withMarks(text.slice(at, end), placeholder));
+    const block = el("span", text.length > shortText ? "block" : "");
+    block.append(withMarks(text.slice(at, end), placeholder));
+    root.append(block);
     yield end / text.length;
   }
 }
@@ -160,20 +182,21 @@ function* formatText(text, root, placeholder) {
 // that belong below the element.
 function inPieces(element, steps, mostSteps) {
   const note = el("p", "note"), more = button("", "more", () => { most += mostSteps; run(); });
-  let done = 0, most = mostSteps;
+  let done = 0, most = mostSteps, share = "";
   function run() {
     const end = performance.now() + (done ? 40 : 15);
-    note.hidden = false;
     more.hidden = true;
     do {
       const { value, done: isOver } = steps.next();
-      if (isOver) { note.hidden = true; if (element.isConnected) markFound(); return; }
+      if (isOver) { note.remove(); if (element.isConnected) markFound(); return; }
       done += 1;
-      note.textContent = "Formatting… " + Math.round(value * 100) + " %";
-      more.textContent = "Show more (" + Math.round(value * 100) + " % are shown)";
+      share = Math.round(value * 100) + " %";
     } while (performance.now() < end && done < most);
-    [note.hidden, more.hidden] = [done >= most, done < most];
-    if (done < most) setTimeout(() => { if (element.isConnected) run(); }, 0);
+    const pauses = done >= most;
+    note.textContent = pauses ? "" : "Formatting… " + share;
+    more.textContent = "Show more (" + share + " are shown)";
+    more.hidden = !pauses;
+    if (!pauses) setTimeout(() => { if (element.isConnected) run(); }, 0);
   }
   run();
   return [note, more];

@@ -56,10 +56,10 @@ const niceStep = length => {
 };
 // Returns round times from the start of all exchanges, with the shares of the width at which they are.
 function ticks(width, interval = zoom || range) {
-  const count = Math.max(1, Math.floor(width / 76)), found = [];
+  const count = Math.max(2, Math.floor(width / 76)), found = [];
   for (let index = 0; index < count; index += 1) {
     const time = timeOf(index / count, interval) - range[0];
-    const step = niceStep(timeOf((index + 1) / count, interval) - range[0] - time);
+    const step = niceStep((timeOf((index + 0.1) / count, interval) - range[0] - time) * 10);  // of this stretch
     const tick = Math.ceil(time / step - 1e-6) * step, at = share(tick + range[0], interval);
     if (at * width <= width - 40 && (!found.length || (at - found.at(-1).at) * width > 60)) found.push({ tick, at });
   }
@@ -156,6 +156,7 @@ const shareAt = event => {
   return Math.min(Math.max((event.clientX - box.left) / box.width, 0), 1);
 };
 $("overview").addEventListener("pointerdown", event => {
+  if (event.target === $("zoomed")) return;
   const at = shareAt(event), [from, to] = zoomShares();
   drag = { at, from, to, isMove: zoom !== null && at > from && at < to, hasMoved: false };
   $("overview").setPointerCapture(event.pointerId);

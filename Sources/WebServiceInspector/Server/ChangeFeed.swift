@@ -4,9 +4,10 @@ import WebServiceCore
 /// The changes of a store as server-sent events (WHATWG HTML, section 9.2).
 ///
 /// An event without a name contains the rows of all exchanges that have changed since the previous
-/// one. Events with the name `details` follow it, one for each changed exchange: its number on the
-/// first line and its details on the second. The page retains them, so that they can be read after
-/// the end of the program. A slow reader receives fewer events, and no events are buffered for it.
+/// one. Events with the name `details` follow it in batches, one for each changed exchange: its
+/// number on the first line, and its details on the second. The page retains them, so that they can
+/// be read after the end of the program. The event `end` is the last one; the page then closes the
+/// connection. A slow reader receives fewer events, and no events are buffered for it.
 struct ChangeFeed: AsyncSequence, Sendable {
     typealias Element = Data
 
@@ -33,35 +34,48 @@ struct ChangeFeed: AsyncSequence, Sendable {
         let store: ExchangeStore
         var position: Position
         var isFirst = true
-        /// Registered until the iterator is deallocated, which follows the delivery of all events.
+        /// Whether the last events were rows. Details follow them, so that neither delays the other.
+        var followsRows = false
+        var hasEnded = false
+        /// Registered until the iterator is deallocated.
         let reader: ExchangeStore.Reader
 
         mutating func next() async throws -> Data? {
             while !Task.isCancelled {
                 let changes = store.changes(after: position)
-                if isFirst || !changes.isEmpty {
-                    let hasRows = isFirst || changes.version > position.rows
-                    (position.rows, position.details, isFirst) = (changes.version, changes.detailsEnd, false)
-                    return events(changes, hasRows: hasRows)
+                if isFirst || !changes.exchanges.isEmpty && (!followsRows || changes.details.isEmpty) {
+                    (position.rows, isFirst, followsRows) = (changes.version, false, true)
+                    return rows(changes)
                 }
-                if changes.isLast { return nil }
+                if !changes.details.isEmpty {
+                    (position.details, followsRows) = (changes.detailsEnd, false)
+                    return details(changes)
+                }
+                if hasEnded {
+                    await store.waitForEnd()
+                    return nil
+                }
+                if changes.isLast {
+                    hasEnded = true
+                    return Data("event: end\ndata:\n\n".utf8)
+                }
                 await store.waitForChange(after: changes.version)
             }
             return nil
         }
 
         // JSON contains no line breaks outside of strings, and escapes those in strings.
-        private func events(_ changes: ExchangeStore.Changes, hasRows: Bool) -> Data {
-            var data = Data("id: \(position)\n".utf8)
-            if hasRows, let json = PageJSON.data(ExchangeChanges(changes, store.redaction)) {
-                data += Data("data: ".utf8) + json + Data("\n\n".utf8)
-            }
-            for exchange in changes.details {
+        private func rows(_ changes: ExchangeStore.Changes) -> Data {
+            let json = PageJSON.data(ExchangeChanges(changes, store.redaction)) ?? Data()
+            return Data("id: \(position)\ndata: ".utf8) + json + Data("\n\n".utf8)
+        }
+
+        private func details(_ changes: ExchangeStore.Changes) -> Data {
+            changes.details.reduce(into: Data("id: \(position)\n".utf8)) { data, exchange in
                 let shown = ShownExchange(exchange, store.redaction, showsBinary: store.showsBinaryBodies)
-                guard let json = PageJSON.data(shown) else { continue }
+                let json = PageJSON.data(shown) ?? Data()
                 data += Data("event: details\ndata: \(exchange.number)\ndata: ".utf8) + json + Data("\n\n".utf8)
             }
-            return data
         }
     }
 

@@ -4,6 +4,13 @@ import WebServiceDiagnostics
 
 /// Records the last exchanges of services, within limits, and notifies the pages of changes.
 final class ExchangeStore: Observer {
+    fileprivate enum Phase {
+        case recording
+        /// The feeds deliver the last changes.
+        case ending
+        case closed
+    }
+
     fileprivate struct State {
         /// The exchanges, by their numbers.
         var exchanges: [Int: RecordedExchange] = [:]
@@ -17,8 +24,8 @@ final class ExchangeStore: Observer {
         var size = 0
         /// Counts the changes.
         var version = 0
-        var isClosed = false
-        /// The number of feeds that have not delivered all changes.
+        var phase = Phase.recording
+        /// The number of feeds whose pages are open.
         var readers = 0
         var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
         var lastWaiter = 0
@@ -36,8 +43,6 @@ final class ExchangeStore: Observer {
         var detailsEnd: Int
         /// A Boolean value that indicates whether the store is closed, so no changes follow.
         let isLast: Bool
-
-        var isEmpty: Bool { exchanges.isEmpty && details.isEmpty }
     }
 
     let redaction: Redaction
@@ -50,8 +55,8 @@ final class ExchangeStore: Observer {
     private let memoryLimit: Int
     private let state = Mutex(State())
     private let allDelivered = DispatchSemaphore(value: 0)
-    /// The number of bytes of exchanges after which their details are delivered.
-    private static let batch = 1 << 20
+    /// The number of bytes of exchanges whose details are delivered together.
+    private static let batch = 64 << 10
 
     init(
         maximumExchanges: Int, bodyLimit: Int, memoryLimit: Int, redaction: Redaction, showsBinaryBodies: Bool = false,
@@ -78,7 +83,7 @@ final class ExchangeStore: Observer {
         guard !isClosed else { return }
         let change = change(event)
         let (waiters, removed) = state.withLock { state in
-            guard !state.isClosed, let number = state.number(of: event) else {
+            guard state.phase == .recording, let number = state.number(of: event) else {
                 return ([] as [CheckedContinuation<Void, Never>], [] as [RecordedExchange])
             }
             state.version += 1
@@ -97,7 +102,7 @@ final class ExchangeStore: Observer {
         withExtendedLifetime(removed) {}  // deallocated outside the lock
     }
 
-    private var isClosed: Bool { state.withLock { $0.isClosed } }
+    private var isClosed: Bool { state.withLock { $0.phase != .recording } }
 
     private func change(_ event: ExchangeEvent) -> RecordedChange? {
         switch event.kind {
@@ -160,20 +165,24 @@ final class ExchangeStore: Observer {
     /// - Parameter timeout: The maximum duration of the wait, for pages that do not read.
     func close(timeout: DispatchTimeInterval = .seconds(1)) {
         let (waiters, waits) = state.withLock { state in
-            defer { state.isClosed = true }
-            return (state.takeWaiters(), !state.isClosed && state.readers > 0)
+            guard state.phase == .recording else { return ([] as [CheckedContinuation<Void, Never>], false) }
+            state.phase = .ending
+            return (state.takeWaiters(), state.readers > 0)
         }
         for waiter in waiters { waiter.resume() }
         if waits { _ = allDelivered.wait(timeout: .now() + timeout) }
-        let old = state.withLock { state in
+        let (old, feeds) = state.withLock { state in
+            let feeds = state.takeWaiters()
             let old = state
-            state = State(isClosed: true, readers: old.readers)
-            return old
+            state = State(phase: .closed, readers: old.readers)
+            return (old, feeds)
         }
+        for feed in feeds { feed.resume() }
         withExtendedLifetime(old) {}  // deallocated outside the lock
     }
 
-    /// The registration of a feed, until its deallocation.
+    /// The registration of a feed, until its deallocation. A page closes its feed when it has
+    /// received the last changes.
     final class Reader: Sendable {
         private let store: ExchangeStore
 
@@ -185,7 +194,7 @@ final class ExchangeStore: Observer {
         deinit {
             let isLast = store.state.withLock { state in
                 state.readers -= 1
-                return state.readers == 0 && state.isClosed
+                return state.readers == 0 && state.phase == .ending
             }
             if isLast { store.allDelivered.signal() }
         }
@@ -211,7 +220,7 @@ final class ExchangeStore: Observer {
             // The page of an earlier run can specify a version that does not exist yet.
             let position = max(position.rows, position.details) > state.version ? ChangeFeed.Position() : position
             // At the end, also the bytes that were received last are delivered.
-            let (isLast, version) = (state.isClosed, state.version)
+            let (isLast, version) = (state.phase != .recording, state.version)
             return Changes(
                 version: version, oldest: state.oldest,
                 exchanges: state.exchanges.values.filter { $0.version > position.rows },
@@ -234,8 +243,17 @@ final class ExchangeStore: Observer {
         return changes
     }
 
-    /// Waits until the store has a newer version or is closed, or the Swift task is cancelled.
+    /// Waits until the store has a newer version or begins to close, or the Swift task is cancelled.
     func waitForChange(after version: Int) async {
+        await wait { $0.phase == .recording && $0.version == version }
+    }
+
+    /// Waits until the store is closed, or the Swift task is cancelled.
+    func waitForEnd() async {
+        await wait { $0.phase != .closed }
+    }
+
+    private func wait(while condition: @Sendable (borrowing State) -> Bool) async {
         let number = state.withLock { state in
             state.lastWaiter += 1
             return state.lastWaiter
@@ -245,7 +263,7 @@ final class ExchangeStore: Observer {
                 let waits = state.withLock { state in
                     // The cancellation handler cannot run between this check and its effect: it
                     // waits for the lock.
-                    guard !state.isClosed, state.version == version, !Task.isCancelled else { return false }
+                    guard condition(state), !Task.isCancelled else { return false }
                     state.waiters[number] = continuation
                     return true
                 }
