@@ -22,12 +22,14 @@ final class InspectorProbe: Sendable {
     /// The messages to send over a WebSocket that remains open.
     let (messages, outgoing) = AsyncStream<String>.makeStream()
 
-    /// - Parameter showsBinaryBodies: See `Inspector`.
-    init(showsBinaryBodies: Bool) throws {
+    /// - Parameters: See `Inspector`.
+    init(maximumExchanges: Int = 1100, bodyLimit: Int = 1 << 20, showsBinaryBodies: Bool) throws {
         server = try MockServer()
         service = WebService(baseURLString: "https://brewhapi.example.com/v1")
         service.session = session
-        inspector = try Inspector(observing: service, maximumExchanges: 1100, showsBinaryBodies: showsBinaryBodies)
+        inspector = try Inspector(
+            observing: service, maximumExchanges: maximumExchanges, bodyLimit: bodyLimit,
+            showsBinaryBodies: showsBinaryBodies)
         addDemo()
         addSecrets()
         addHostile()
@@ -51,6 +53,12 @@ final class InspectorProbe: Sendable {
             }
         case "many":
             for number in 0..<(argument.flatMap { Int($0) } ?? 0) { await send(service.GET("/any/\(number)")) }
+        case "large":
+            let text = String(repeating: "Long Trail\n", count: (argument.flatMap { Int($0) } ?? 0) * 1_000_000 / 11 + 1)
+            let body = Data(text.utf8.prefix((argument.flatMap { Int($0) } ?? 0) * 1_000_000))
+            session.on(
+                .GET, "/v1/large", MockResponse(statusCode: 200, headers: ["Content-Type": "text/plain"], data: body))
+            await send(service.GET("/large"))
         case "one": await send(service.GET("/any/\(argument ?? "")"))
         case "named":
             let other = service.clone()

@@ -265,8 +265,8 @@ def test_end(check, browser, start):
             probe.process.wait(timeout=60)
         page.wait("$('live').className === 'live off'")
         expected = ["/v1/xml", "/v1/octets", "/v1/hops", "/v1/caused", "/v1/stream"] + (["/v1/any/last"] if command == "exit" else [])
-        check(f"{command}: all exchanges are listed", page.run("shown.map(row => row.path)") == expected,
-              page.run("shown.map(row => row.path)"))
+        paths = page.run("update(); shown.map(row => row.path)")
+        check(f"{command}: all exchanges are listed", paths == expected, paths)
         for number in range(1, len(expected) + 1):
             page.run(f"select({number}, true); choose('response')")
             page.wait("!isLoading")

@@ -1,5 +1,5 @@
 // The connection to the program.
-let position = "", source = null, frame = 0;
+let position = "", oldest = 1, source = null, frame = 0;
 function setLive(text, className) {
   $("live").textContent = text;
   $("live").className = "live " + className;
@@ -11,7 +11,9 @@ function receive(event) {
   const message = JSON.parse(event.data);
   position = event.lastEventId;
   isLoaded = true;
-  removeUpTo(message.oldest);
+  oldest = message.oldest;
+  removeUpTo(oldest);
+  forgetUpTo(oldest);
   for (const row of message.exchanges) add(row);
   if (message.exchanges.some(row => isShown(row.number) && row.state !== "ended")) reload();
   const sent = awaited && message.exchanges.find(awaited);
@@ -23,7 +25,7 @@ function receive(event) {
 function receiveDetails(event) {
   const end = event.data.indexOf("\n"), number = Number(event.data.slice(0, end));
   position = event.lastEventId;
-  if (!rows.has(number)) return;
+  if (number < oldest) return;
   keep(number, event.data.slice(end + 1));
   if (isShown(number)) load();
 }

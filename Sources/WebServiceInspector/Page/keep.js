@@ -15,6 +15,9 @@ function keep(number, text) {
     forget(oldest);
   }
 }
+function forgetUpTo(oldest) {
+  for (const number of kept.keys()) if (number < oldest) forget(number);
+}
 // Returns the details of an exchange that has ended; `null` if they can change or were not sent.
 function keptDetails(number, mayChange) {
   const details = kept.has(number) ? JSON.parse(kept.get(number)) : null;

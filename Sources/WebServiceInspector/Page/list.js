@@ -51,7 +51,7 @@ function add(row) {
 function removeUpTo(oldest) {
   for (const number of rows.keys()) {
     if (number >= oldest) break;
-    if (number > 0) { rows.delete(number); opened.delete(number); forget(number); }
+    if (number > 0) { rows.delete(number); opened.delete(number); }
   }
 }
 const time = row => row.duration === undefined ? Date.now() - row.start : row.duration;
@@ -152,21 +152,27 @@ function fill(element, [row, index], position, height) {
   const label = [statusText(sent), sent.method, sent.path, sent.host, elapsed.textContent];
   element.setAttribute("aria-label", visible((isPart ? "Request " + (index + 1) + ": " : "") + label.join(" ")));
 }
-function render() {
+// - isScroll: Whether only the scroll position has changed, so that rows which remain visible are
+//   not filled again.
+function render(isScroll = false) {
   const height = rowHeight();
-  drawScale();
+  if (!isScroll) drawScale();
   $("space").style.height = lines.length * height + "px";
   $("head").style.paddingRight = 14 + list.offsetWidth - list.clientWidth + "px";
   const first = Math.max(0, Math.floor(list.scrollTop / height) - 4);
   const last = Math.min(lines.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + 4);
+  const keepsRows = isScroll && pool.length >= last - first;
   while (pool.length < last - first) pool.push(newRow());
+  const start = Math.floor(first / pool.length) * pool.length;
   pool.forEach((element, index) => {
-    element.hidden = first + index >= last;
+    const position = start + index + (start + index < first ? pool.length : 0);
+    element.hidden = position >= last;
     if (element.hidden) {
       element.removeAttribute("id");
-    } else {
-      fill(element, lines[first + index], first + index, height);
+    } else if (!keepsRows || element.position !== position) {
+      fill(element, lines[position], position, height);
     }
+    element.position = element.hidden ? undefined : position;
   });
   const active = list.querySelector(".row[aria-selected=true]:not([hidden])");
   if (active) list.setAttribute("aria-activedescendant", active.id);
@@ -222,5 +228,5 @@ $("sort").addEventListener("change", () => {
   sorting = { key, isDescending: isDescending !== undefined };
   update();
 });
-list.addEventListener("scroll", render, { passive: true });
-new ResizeObserver(render).observe(list);
+list.addEventListener("scroll", () => render(true), { passive: true });
+new ResizeObserver(() => render()).observe(list);

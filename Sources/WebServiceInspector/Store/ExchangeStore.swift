@@ -55,8 +55,9 @@ final class ExchangeStore: Observer {
     private let memoryLimit: Int
     private let state = Mutex(State())
     private let allDelivered = DispatchSemaphore(value: 0)
-    /// The number of bytes of exchanges whose details are delivered together.
-    private static let batch = 64 << 10
+    /// The approximate number of bytes of exchanges whose details are delivered together, and the
+    /// maximum number of versions between them.
+    private static let (batchSize, batchCount) = (64 << 10, 200)
 
     init(
         maximumExchanges: Int, bodyLimit: Int, memoryLimit: Int, redaction: Redaction, showsBinaryBodies: Bool = false,
@@ -216,29 +217,33 @@ final class ExchangeStore: Observer {
 
     /// Returns the changes since a position.
     func changes(after position: ChangeFeed.Position) -> Changes {
+        let details = { (exchange: RecordedExchange, isLast: Bool) in
+            isLast ? exchange.version : exchange.detailsVersion
+        }
         var changes = state.withLock { state in
             // The page of an earlier run can specify a version that does not exist yet.
             let position = max(position.rows, position.details) > state.version ? ChangeFeed.Position() : position
             // At the end, also the bytes that were received last are delivered.
-            let (isLast, version) = (state.phase != .recording, state.version)
+            let isLast = state.phase != .recording
+            let next = state.exchanges.values.lazy.map { details($0, isLast) }.filter { $0 > position.details }.min()
+            let end = (next ?? 0) + Self.batchCount
             return Changes(
-                version: version, oldest: state.oldest,
+                version: state.version, oldest: state.oldest,
                 exchanges: state.exchanges.values.filter { $0.version > position.rows },
-                details: state.exchanges.values.filter {
-                    (isLast ? $0.version : $0.detailsVersion) > position.details
-                }, detailsEnd: version, isLast: isLast)
+                details: next == nil
+                    ? [] : state.exchanges.values.filter { (position.details + 1...end).contains(details($0, isLast)) },
+                detailsEnd: min(end, state.version), isLast: isLast)
         }
         changes.exchanges.sort { $0.number < $1.number }
-        let version = changes.isLast ? \RecordedExchange.version : \.detailsVersion
-        changes.details.sort { $0[keyPath: version] < $1[keyPath: version] }
+        changes.details.sort { details($0, changes.isLast) < details($1, changes.isLast) }
         var size = 0
         let count = changes.details.firstIndex { exchange in
             defer { size += exchange.size }
-            return size >= Self.batch
+            return size >= Self.batchSize
         }
         if let count {
             changes.details.removeSubrange(count...)
-            changes.detailsEnd = changes.details.last?[keyPath: version] ?? 0
+            changes.detailsEnd = changes.details.last.map { details($0, changes.isLast) } ?? changes.detailsEnd
         }
         return changes
     }
