@@ -54,10 +54,8 @@ final class InspectorProbe: Sendable {
         case "many":
             for number in 0..<(argument.flatMap { Int($0) } ?? 0) { await send(service.GET("/any/\(number)")) }
         case "large":
-            let text = String(repeating: "Long Trail\n", count: (argument.flatMap { Int($0) } ?? 0) * 1_000_000 / 11 + 1)
-            let body = Data(text.utf8.prefix((argument.flatMap { Int($0) } ?? 0) * 1_000_000))
-            session.on(
-                .GET, "/v1/large", MockResponse(statusCode: 200, headers: ["Content-Type": "text/plain"], data: body))
+            let text = String(repeating: "Trashboat\n", count: (argument.flatMap { Int($0) } ?? 0) * 100_000)
+            session.on(.GET, "/v1/large", .text(text))
             await send(service.GET("/large"))
         case "one": await send(service.GET("/any/\(argument ?? "")"))
         case "named":
