@@ -1,6 +1,7 @@
 """Tests the inspector's page with an exchange of each kind: panels, filters, outcomes, and the end of the program."""
 import json
 import os
+import signal
 import subprocess
 import time
 
@@ -171,7 +172,8 @@ def test_bodies(check, page):
     })""")
     print(f"longest frame while 390 kB of JSON are formatted: {longest:.0f} ms", flush=True)
     check("the page responds while large JSON is formatted", longest < 500, longest)
-    text = open_row(page, "/v1/kind/lines")
+    open_row(page, "/v1/kind/lines")
+    text = page.run("$('panel').querySelector('pre').textContent")  # innerText omits what is not rendered yet
     check("line breaks of the network are line breaks", "Long Trail\nLong Trail" in text and "\\u{D}" not in text, text[:200])
     views.press(page, "Show more")
     page.wait("$('panel').querySelector('pre').textContent.length > 900000")
@@ -257,6 +259,9 @@ def test_end(check, browser, start):
         probe.run("event Ale")
         if command == "kill":
             page.wait("rows.size === 5 && kept.size === 5")
+            os.kill(probe.process.pid, signal.SIGSTOP)
+            page.run("select(1, true); choose('response')")
+            check("a stopped program does not delay the details", "Ale &amp; Co" in page.run("$('panel').innerText"))
             probe.process.kill()
         else:
             probe.process.stdin.write(command + "\n")

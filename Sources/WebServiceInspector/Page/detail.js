@@ -109,7 +109,7 @@ const panels = {
   overview(row) {
     const pairs = [["Result", result(row)], ["Started", localTime(row.start)]];
     if (row.duration !== undefined) pairs.push(["Duration", duration(row.duration)]);
-    if (row.size !== undefined) {
+    if (row.size !== undefined && !(row.composite && !row.size)) {
       const type = row.type && !detail.messages ? ", " + row.type : "";
       pairs.push([detail.messages ? "Messages received" : "Body", size(row.size) + type]);
     }

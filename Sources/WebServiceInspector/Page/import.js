@@ -114,7 +114,8 @@ async function importFile(file) {
     tell("The archive is larger than " + size(largestArchive) + " and is not imported.");
     return;
   }
-  try { importArchive(await file.text()); } catch { tell("The file cannot be read."); }
+  const text = await file.text().catch(() => null);
+  if (text === null) tell("The file cannot be read."); else importArchive(text);
 }
 function removeImported() {
   for (const number of imported.keys()) rows.delete(number);

@@ -143,10 +143,12 @@ function fill(element, [row, index], position, height) {
   url.append(el("i", "", sent.host));
   url.title = visible(sent.url || row.name);
   type.textContent = visible(shortType(sent.type));
-  bytes.textContent = size(sent.size);
+  bytes.textContent = row.composite && !sent.size ? "" : size(sent.size);
   elapsed.textContent = duration(
     isPart && sent.duration === undefined ? time(row) - sent.start : isPart ? sent.duration : time(row));
-  const spans = isPart ? [["attempt", sent.start, sent.duration === undefined ? null : sent.duration]] : row.spans;
+  // An exchange that has sent no request itself has a bar as well.
+  const spans = isPart ? [["attempt", sent.start, sent.duration ?? null]]
+    : row.spans.length ? row.spans : [["pause", 0, row.duration ?? null]];
   fall.replaceChildren(...spans.map(([kind, start, length]) =>
     bar(kind, share(row.start + start), share(length === null ? Date.now() : row.start + start + length))));
   const label = [statusText(sent), sent.method, sent.path, sent.host, elapsed.textContent];
