@@ -86,8 +86,9 @@ module(
     "WebServiceInspector", imports: "Diagnostics Server",
     tests: "Caching Cassettes Offline Resilience Sockets",
     resources: [
-        "inspector.html", "inspector.css", "bodies.css", "format.js", "markup.js", "bodies.js", "list.js",
-        "waterfall.js", "search.js", "import.js", "send.js", "detail.js", "connection.js",
+        "inspector.html", "inspector.css", "bodies.css", "format.js", "markup.js", "bodies.js", "keep.js",
+        "list.js", "filter.js", "waterfall.js", "search.js", "import.js", "send.js", "code.js", "detail.js",
+        "connection.js",
     ].map { .embedInCode("Page/\($0)") })
 module("WebServiceMocking", imports: "Diagnostics Endpoints Storage", tests: "Caching Transfers")
 module(
@@ -143,7 +144,9 @@ program(
     imports: "Caching Conformance Curl Mocking Server Storage Transfers")
 program("storage-probe", path: "Tests/StorageProbe", imports: "SQLite Storage")
 program("outbox-probe", path: "Tests/OutboxProbe", imports: "Curl Offline SQLite")
-program("inspector-probe", path: "Tests/InspectorProbe", imports: "Caching Inspector Mocking Server Sockets")
+program(
+    "inspector-probe", path: "Tests/InspectorProbe",
+    imports: "Caching Endpoints Inspector Mocking Resilience Server Sockets Storage Transfers")
 if !withoutCurl {
     program("socket-probe", path: "Tests/SocketProbe", imports: "Curl Sockets")
     program("call-probe", path: "Tests/CallProbe", imports: "Curl Endpoints", excluding: ["Budgets.md"])

@@ -23,8 +23,10 @@ import WebServiceServer
 /// read anything. A user of this machine who can read the URL, for example in a log, can read the
 /// exchanges. Use the inspector only for development.
 ///
-/// The inspector runs until ``stop()`` or its deallocation. All members may be called from any
-/// thread.
+/// The inspector runs until ``stop()`` or its deallocation. When the program exits, the open pages
+/// receive the last changes first, for which the exit waits up to one second. They show all
+/// exchanges that they have received also after the end of the program. All members may be called
+/// from any thread.
 public final class Inspector: Sendable {
     /// The URL of the page, such as `http://127.0.0.1:49152/…/`.
     ///
@@ -83,6 +85,7 @@ public final class Inspector: Sendable {
             return { routes.response(to: $0) }
         }
         self.store = store
+        AtExit.close(store)
         url = server.baseURL.appendingPathComponent(token.text, isDirectory: true)
     }
 
@@ -121,7 +124,7 @@ public final class Inspector: Sendable {
 
     /// Closes the page and releases the port and all recorded exchanges.
     ///
-    /// The services retain the observer, which no longer records anything. Further calls have no
+    /// Waits up to one second until the open pages have received the last changes. The services retain the observer, which no longer records anything. Further calls have no
     /// effect.
     public func stop() {
         store.close()

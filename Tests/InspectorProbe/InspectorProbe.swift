@@ -22,18 +22,21 @@ final class InspectorProbe: Sendable {
     /// The messages to send over a WebSocket that remains open.
     let (messages, outgoing) = AsyncStream<String>.makeStream()
 
-    /// - Parameter showsBinaryBodies: See `Inspector`.
-    init(showsBinaryBodies: Bool) throws {
+    /// - Parameters: See `Inspector`.
+    init(maximumExchanges: Int = 1100, bodyLimit: Int = 1 << 20, showsBinaryBodies: Bool) throws {
         server = try MockServer()
         service = WebService(baseURLString: "https://brewhapi.example.com/v1")
         service.session = session
-        inspector = try Inspector(observing: service, maximumExchanges: 1100, showsBinaryBodies: showsBinaryBodies)
+        inspector = try Inspector(
+            observing: service, maximumExchanges: maximumExchanges, bodyLimit: bodyLimit,
+            showsBinaryBodies: showsBinaryBodies)
         addDemo()
         addSecrets()
         addHostile()
         addBodies()
         addSockets()
         session.on(.path("/v1/any/{name}"), .json(["ok": true]))
+        session.on(.path("/v1/kind/{name}"), .json(["ok": true]))
         session.on(.path("/v1/held")) { [gate] _ in
             gate.wait()
             return .json(["released": true])
@@ -50,6 +53,10 @@ final class InspectorProbe: Sendable {
             }
         case "many":
             for number in 0..<(argument.flatMap { Int($0) } ?? 0) { await send(service.GET("/any/\(number)")) }
+        case "large":
+            let text = String(repeating: "Trashboat\n", count: (argument.flatMap { Int($0) } ?? 0) * 100_000)
+            session.on(.GET, "/v1/large", .text(text))
+            await send(service.GET("/large"))
         case "one": await send(service.GET("/any/\(argument ?? "")"))
         case "named":
             let other = service.clone()
@@ -58,6 +65,10 @@ final class InspectorProbe: Sendable {
         case "failures": await failures()
         case "bodies": await bodies()
         case "cached": await cached()
+        case "kinds": await kinds()
+        case "exit":
+            await send(service.GET("/any/last"))
+            exit(0)
         case "stream":
             _ = Task { [service] in
                 do { for try await _ in service.GET("/stream").events() {} } catch {}  // until the program ends

@@ -8,9 +8,12 @@ import WebServiceInspector
 //     canary         requests and responses with secrets
 //     hostile        header fields and bodies that try to add markup or to forge events
 //     many COUNT     requests without delay
+//     large SIZE     a response with a body of so many megabytes
 //     one PATH       one request
 //     failures       responses that fail after their head, and cancelled requests
 //     bodies         bodies of several types, a redirect, and a failure with its cause
+//     kinds          one exchange of each kind
+//     exit           one request, after whose end the program exits at once
 //     stream         an event stream that remains open
 //     event NAME     an event of the stream
 //     socket         a WebSocket that remains open until the message `close`
@@ -19,10 +22,14 @@ import WebServiceInspector
 //     release
 //     stop           ends the inspector
 //
-// Ends with standard input. The option --binary shows bodies that cannot be redacted.
+// Ends with standard input. The option --binary shows bodies that cannot be redacted, --many retains
+// 10,000 exchanges, and --large retains 4 MiB of each body.
 
 do {
-    let probe = try InspectorProbe(showsBinaryBodies: CommandLine.arguments.contains("--binary"))
+    let has = CommandLine.arguments.contains
+    let probe = try InspectorProbe(
+        maximumExchanges: has("--many") ? 10_000 : 1100, bodyLimit: has("--large") ? 4 << 20 : 1 << 20,
+        showsBinaryBodies: has("--binary"))
     print(probe.inspector.url.absoluteString)
     fflush(nil)
     while let line = readLine() {

@@ -5,6 +5,7 @@ import WebServiceCore
 import WebServiceDiagnostics
 import WebServiceMocking
 import WebServiceServer
+import WebServiceSockets
 
 @testable import WebServiceInspector
 
@@ -194,5 +195,60 @@ struct InspectedFailureTests {
         for try await _ in stream.body {}
         await wait()
         #expect(try last.explanation.hasSuffix("The exchange ended with status 200, source: mock."))
+    }
+
+    @Test("An event stream that was read up to its last event is complete, and its events have times")
+    func completeEvents() async throws {
+        let chunks = AsyncStream<Data> { events in
+            events.yield(Data("data: a\n\ndata: b\n".utf8))
+            events.yield(Data("\ndata: end\n\ndata: late\n\n".utf8))  // the connection remains open
+        }
+        inspected.session.on(
+            .GET, "/x", MockResponse(statusCode: 200, chunks: chunks).header("Content-Type", "text/event-stream"))
+        var data: [String] = []
+        for try await event in inspected.service.GET("/x").events(until: "end") { data.append(event.data) }
+        #expect(data == ["a", "b", "end"])
+        await wait()
+        #expect(try row.cancelled == nil)
+        #expect(try row.error == nil)
+        #expect(try last.attempts.last?.failure == nil)
+        let shown = ShownExchange(try last, .standard)
+        #expect(shown.explanation.last == "The exchange ended with status 200, source: mock.")
+        let arrivals = try #require(shown.attempts.last?.response?.body.arrivals)
+        #expect(arrivals.map(\.first).last == 4)
+        #expect(arrivals.allSatisfy { $0.count == 2 })
+    }
+
+    @Test(
+        "A connection that the server closes with an error is a failure with the reason", arguments: [1000, 1001, 1011])
+    func closedSocket(code: UInt16) async throws {
+        inspected.session.on(
+            .GET, "/chat",
+            .webSocket { socket in
+                try await socket.close(WebSocketClosure.Code(rawValue: code), reason: "token=canary of the house")
+            })
+        let socket = try await inspected.service.webSocket("/chat")
+        do { for try await _ in socket.messages {} } catch {}  // as the row shows
+        await wait { $0.closure != nil }
+        let error = try row.error
+        #expect((error != nil) == (code == 1011))
+        #expect(error?.hasPrefix("webSocketClosed: the server closed the connection with code 1011: token=") != false)
+        #expect(error?.contains("canary") != true)
+        #expect(try row.cancelled == nil)
+    }
+
+    @Test("A redirected exchange is listed with its first URL, and with the secrets that were sent")
+    func redirected() async throws {
+        inspected.session.on(.GET, "/a", MockResponse(statusCode: 302, headers: ["Location": "/b?token=canary"]))
+        inspected.session.on(.GET, "/b", .text("b"))
+        var request = Request(url: "https://h.example.com/a")
+        request.headers = ["Authorization": "Bearer canary", "Accept": "text/plain"]
+        try await inspected.send(request)
+        #expect(try row.url == "https://h.example.com/a")
+        #expect(try row.tries?.map(\.url).last?.hasPrefix("https://h.example.com/b?token=") == true)
+        #expect(try row.secrets == ["Authorization", "URL"])
+        try await inspected.send("/c")
+        #expect(try row.secrets == nil)
+        #expect(try row.composite == nil)
     }
 }

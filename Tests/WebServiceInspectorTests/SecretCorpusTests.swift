@@ -46,7 +46,7 @@ import WebServiceMocking
         inspected.session.on(.any, try entry.response).optional()
         let exchange = try await inspected.send(try entry.request)
         await archive.finish()
-        let changes = ExchangeChanges(try #require(inspected.store.changes(after: 0)), .standard).pageJSON
+        let changes = ExchangeChanges(inspected.store.changes(after: ChangeFeed.Position()), .standard).pageJSON
         return [
             "log": lines.all,
             "archive": try SecretCorpus.strings(Data(contentsOf: file)),

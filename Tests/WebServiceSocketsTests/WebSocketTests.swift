@@ -64,6 +64,9 @@ struct WebSocketTests {
         #expect(try await messages.next() == .text("last"))
         let error = await failure { _ = try await messages.next() }
         #expect(code(error) == .webSocketClosed)
+        #expect(
+            (error as? WebServiceError)?.message
+                == "the peer has closed the connection with code 1008: too loud; open another one")
         #expect(socket.closure == WebSocketClosure(.policyViolation, reason: "too loud"))
         let sending = await failure { try await socket.send("late") }
         #expect(code(sending) == .webSocketClosed)

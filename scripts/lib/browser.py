@@ -103,6 +103,9 @@ class Page:
     def call(self, method, **parameters):
         return self.browser.call(method, self.session, **parameters)
 
+    def close(self):
+        self.call("Page.close")
+
     def resize(self, width, height, scale=1, mobile=False):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale,
                   mobile=mobile)

@@ -136,6 +136,9 @@ extension ResponseReceiver {
     /// Ends the body with `URLError.cancelled` and discards the buffered bytes.
     func cancel() { endStream(.failure(URLError(.cancelled)), isInterrupted: true, discardsBytes: true) }
 
+    /// Ends the body successfully and discards the buffered bytes.
+    func finish() { endStream(.success([:]), isInterrupted: true, discardsBytes: true) }
+
     /// The trailer fields; `nil` before the end of the body.
     var trailers: Headers? {
         state.withLock { state in

@@ -381,18 +381,20 @@ package final class ResponseReceiver: BodyReceiver {
         case settled(Waiter?, (any DataTask)?)
         /// A reply of which the delegate or the observers are notified first.
         case settle(Reply, body: Data)
-        case endStream(start: UInt64, byteCount: Int64, BodyTail?)
+        case endStream(Result<Headers, any Error>, start: UInt64, byteCount: Int64, BodyTail?)
         case over
     }
 
     package func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
         let result = result.mapError { error -> any Error in URLError(transport: error) ?? error }
         let step = state.withLock { state -> Step in
-            if let start = state.stream?.start {
-                guard state.stream?.isComplete == false else { return .over }
+            if let stream = state.stream {
+                guard !stream.isComplete else { return .over }
                 state.stream?.isComplete = true
                 let tail = state.isDiscarded ? nil : options.tail
-                return .endStream(start: start, byteCount: state.progress.bytesReceived, tail)
+                // A body that its reader has finished is complete, although its task was cancelled.
+                let end = if case .success? = stream.end { stream.end ?? result } else { result }
+                return .endStream(end, start: stream.start, byteCount: state.progress.bytesReceived, tail)
             }
             if case .success = result, let decoder = state.decoder.take() { return .finish(decoder) }
             let body = state.body.take()
@@ -420,13 +422,13 @@ package final class ResponseReceiver: BodyReceiver {
         case .settle(let reply, let body):
             if case .failure = reply.result, !body.isEmpty { options.events?.reportBody(body) }
             settle(reply)
-        case .endStream(let start, let byteCount, let tail):
-            let entry = ExchangeLog.Entry(bodyEndingWith: result, byteCount: byteCount, from: start, to: clock.now)
+        case .endStream(let end, let start, let byteCount, let tail):
+            let entry = ExchangeLog.Entry(bodyEndingWith: end, byteCount: byteCount, from: start, to: clock.now)
             if let tail {
                 tail.end(entry, metrics)
                 state.withLock { $0.progressReceivers.relay }?.end()
             }
-            endStream(result)
+            endStream(end)
         case .over: break  // the session has completed twice
         }
     }

@@ -64,7 +64,10 @@ struct EventConnection: ElementReader {
             switch try await step() {
             case .event(let event):
                 reconnections.didDeliver()
-                if terminator?(event) == true { end() }
+                if terminator?(event) == true {
+                    bytes?.finish()
+                    end()
+                }
                 return event
             case .end:
                 end()

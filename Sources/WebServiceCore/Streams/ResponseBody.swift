@@ -167,6 +167,13 @@ public struct ResponseBody: AsyncSequence, Sendable {
             }
         }
 
+        /// Ends a body that is complete for its reader, such as an event stream after its last
+        /// event. The further bytes are not read, and the end of the body is no cancellation.
+        mutating func finish() {
+            if case .stream(let iteration) = source { iteration.handle.receiver.finish() }
+            source = .over
+        }
+
         /// Returns the next decoded bytes. Enforces the size limit of a streamed body.
         private mutating func next(_ handle: BodyHandle) async throws -> Data? {
             if let failure { throw failure }

@@ -53,6 +53,11 @@ public struct WebSocketClosure: Error, Sendable, Hashable {
         self.reason = reason
     }
 
+    /// The code and the reason as a part of an error message.
+    package var explanation: String {
+        " with code \(code.rawValue)" + (reason.isEmpty ? "" : ": \(reason.escapingControls)")
+    }
+
     /// The reason why an endpoint closes a connection, as a number (RFC 6455, section 7.4).
     public struct Code: RawRepresentable, Sendable, Hashable {
         /// The number.

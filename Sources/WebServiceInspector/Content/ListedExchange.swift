@@ -4,12 +4,11 @@ import WebServiceDiagnostics
 
 /// The changes of the list since an earlier version.
 struct ExchangeChanges: Encodable {
-    let version: Int
     let oldest: Int
     let exchanges: [ListedExchange]
 
     init(_ changes: ExchangeStore.Changes, _ redaction: Redaction) {
-        (version, oldest) = (changes.version, changes.oldest)
+        oldest = changes.oldest
         exchanges = changes.exchanges.map { ListedExchange($0, redaction) }
     }
 }
@@ -28,6 +27,10 @@ struct ListedExchange: Encodable {
     /// `true` if the work was cancelled; otherwise `nil`.
     let cancelled: Bool?
     let source: String?
+    /// `true` if the exchange consists of other exchanges; otherwise `nil`.
+    let composite: Bool?
+    /// The header fields with secrets that were sent, and `URL` for one in a URL; `nil` for none.
+    let secrets: [String]?
     let attempts: Int
     /// The media type and the size of the last response; for a WebSocket, `websocket` and the size
     /// of all received messages, in bytes.
@@ -89,15 +92,18 @@ struct ListedExchange: Encodable {
         parent = exchange.parent
         service = exchange.service
         name = redaction.url(exchange.name)
-        let last = exchange.attempts.last
-        method = last?.method.rawValue ?? exchange.request?.method
-        url = (last?.url ?? exchange.request?.url).map(redaction.url)
+        let first = exchange.attempts.first
+        method = first?.method.rawValue ?? exchange.request?.method
+        url = (first?.url ?? exchange.request?.url).map(redaction.url)
         state = exchange.phase.rawValue
         status = exchange.status.flatMap { $0 > 0 ? $0 : nil }
         error = exchange.failure?.text.map(redaction.text)
         cancelled = exchange.failure?.isCancellation == true ? true : nil
         source = exchange.source?.description
-        attempts = last?.number ?? 0
+        composite = exchange.isComposite ? true : nil
+        let sent = exchange.attempts.flatMap { $0.secrets(redaction) }
+        secrets = sent.isEmpty ? nil : Set(sent).sorted()
+        attempts = exchange.attempts.last?.number ?? 0
         let response = exchange.lastResponse
         let mediaType = response?.head.headers[.contentType].map { redaction.value(ofHeader: "Content-Type", $0) }
         let bodySize = response.flatMap { response in

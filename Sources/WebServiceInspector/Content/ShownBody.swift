@@ -15,6 +15,9 @@ struct ShownBody: Encodable {
     /// The bytes of any other body in Base64.
     private(set) var bytes: String?
     private(set) var note: String?
+    /// For the bytes of an event stream, as they arrived: the number of empty lines up to there,
+    /// and the milliseconds since the start of the exchange.
+    private(set) var arrivals: [[Double]]?
 
     /// The image types that a page can show safely, and their first bytes. SVG is not one of them,
     /// because it can contain scripts and references.
@@ -75,6 +78,9 @@ struct ShownBody: Encodable {
     /// - Parameter failed: Whether the body may be incomplete.
     init(_ response: RecordedResponse, failed: Bool, _ redaction: Redaction, showsBinary: Bool = false) {
         self.init(response.body, response.head.headers, redaction, showsBinary: showsBinary)
+        if !response.arrivals.isEmpty {
+            arrivals = response.arrivals.map { [Double($0.emptyLines), $0.time.milliseconds] }
+        }
         let remark =
             if response.isStreamed, response.body.size == 0 {
                 "No bytes of the streamed body have been received and read yet."

@@ -11,9 +11,10 @@ enum InspectorPage {
     private static let styles = [PackageResources.inspector_css, PackageResources.bodies_css]
 
     private static let scripts = [
-        PackageResources.format_js, PackageResources.markup_js, PackageResources.bodies_js, PackageResources.list_js,
-        PackageResources.waterfall_js, PackageResources.search_js, PackageResources.import_js,
-        PackageResources.send_js, PackageResources.detail_js, PackageResources.connection_js,
+        PackageResources.format_js, PackageResources.markup_js, PackageResources.bodies_js, PackageResources.keep_js,
+        PackageResources.list_js, PackageResources.filter_js, PackageResources.waterfall_js, PackageResources.search_js,
+        PackageResources.import_js, PackageResources.send_js, PackageResources.code_js, PackageResources.detail_js,
+        PackageResources.connection_js,
     ]
 
     /// Returns the document.

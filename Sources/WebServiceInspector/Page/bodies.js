@@ -1,6 +1,7 @@
 // The views of bodies: text, JSON, XML, images, bytes, the events of an event stream, and the messages
 // of a WebSocket.
-const hexStep = 64 << 10, mostEvents = 1000;
+const hexStep = 64 << 10, mostEvents = 1000, mostSteps = { text: 8, markup: 256 };
+let isRaw = false;  // whether bodies are shown as they were received
 const bytesOf = base64 => Uint8Array.from(atob(base64), c => c.charCodeAt(0));
 function hexLine(bytes, start, width) {
   const part = bytes.subarray(start, start + width);
@@ -42,10 +43,11 @@ function pictureNodes(bytes, body) {
 // a further one follows.
 function parseEvents(text) {
   const events = [];
-  let id = "", type = "", data = [], hasFields = false;
+  let id = "", type = "", data = [], hasFields = false, emptyLines = 0;
   for (const line of text.replace(/^\ufeff/, "").split(/\r\n|\n|\r/)) {
     if (!line) {
-      if (data.length) events.push({ id, type: type || "message", data: data.join("\n") });
+      emptyLines += 1;
+      if (data.length) events.push({ id, type: type || "message", data: data.join("\n"), emptyLines });
       [type, data, hasFields] = ["", [], false];
       continue;
     }
@@ -83,11 +85,14 @@ function eventNodes(body, placeholder) {
   const list = el("div", "events"), first = Math.max(0, events.length - mostEvents);
   if (first) list.append(el("p", "note", "The last " + mostEvents + " of " + events.length + " events."));
   events.slice(first).forEach((event, offset) => {
-    const index = first + offset, labels = [el("b", "", String(index + 1)), el("i", "", event.type)];
+    const index = first + offset, time = body.arrivals?.find(([lines]) => lines >= event.emptyLines)?.[1];
+    const labels = [
+      el("b", "", String(index + 1)), time === undefined ? null : el("span", "time", duration(time)),
+      el("i", "", event.type),
+    ];
     list.append(eventRow(index, labels, previewOf(event.data, placeholder), () => {
-      const pre = el("pre");
-      pre.append(/^\s*[{[]/.test(event.data) ? formatJSON(event.data) : withMarks(event.data, placeholder));
-      return [...(event.id ? [el("p", "note", "id: " + event.id)] : []), pre];
+      const nodes = textNodes({ text: event.data, json: /^\s*[{[]/.test(event.data) }, placeholder);
+      return [...(event.id ? [el("p", "note", "id: " + event.id)] : []), ...nodes];
     }));
   });
   if (!events.length) list.append(el("p", "note", "No complete event yet."));
@@ -149,12 +154,56 @@ async function copyText(text) {
     toast("The browser does not permit copying.");
   }
 }
+// Returns the parts of a multipart body, or `null` if it is damaged.
+function parseMultipart(text) {
+  const boundary = /^(?:\r?\n)*(--[^\r\n]+)\r?\n/.exec(text)?.[1];
+  if (!boundary) return null;
+  return ("\n" + text).split("\n" + boundary).slice(1).filter(part => !part.startsWith("--")).map(part => {
+    const [, head, content] = /^\r?\n?((?:[^\r\n]+\r?\n)*)\r?\n?([\s\S]*?)\r?$/.exec(part);
+    const headers = head.trim().split(/\r?\n/).map(line => line.split(/:\s*([\s\S]*)/, 2));
+    const value = name => headers.find(([other]) => other.toLowerCase() === name)?.[1] || "";
+    const parameter = name => new RegExp("[; ]" + name + "=\"?([^\";]*)").exec(value("content-disposition"))?.[1];
+    const type = value("content-type").replace(/;.*/s, "");
+    return { name: parameter("name") || "", file: parameter("filename"), type, headers, content };
+  });
+}
+function partNodes(parts, placeholder) {
+  return [el("div", "events", ...parts.map((part, index) => {
+    const labels = [el("b", "", part.name), part.file ? el("i", "", part.file) : null,
+      el("span", "size", size(new Blob([part.content]).size))];
+    const body = { text: part.content, type: part.type, size: part.content.length, json: /^\s*[{[]/.test(part.content) };
+    return eventRow(index, labels, previewOf(part.content, placeholder), () => [
+      fields(part.headers, true, placeholder), ...bodyNodes(body, placeholder, part.file || part.name || "part")]);
+  }))];
+}
+// The decoded pairs of a query or form.
+const pairsOf = text => [...new URLSearchParams(text)];
+// Returns the nodes that show text in its format.
+function textNodes(body, placeholder) {
+  const pre = el("pre", body.json && !isRaw ? "json" : ""), isMarkup = !isRaw && (body.json || isXML(body));
+  const steps = isRaw || !isMarkup ? formatText(body.text, pre, placeholder)
+    : body.json ? formatJSON(body.text, pre, placeholder) : formatXML(body.text, pre);
+  return [pre, ...inPieces(pre, steps, isMarkup ? mostSteps.markup : mostSteps.text)];
+}
+// Returns the nodes of a body with a view of its own; `null` for other text.
+function previewNodes(body, placeholder) {
+  if (body.text === undefined) return null;
+  if (body.type === "text/event-stream") return eventNodes(body, placeholder);
+  if (body.type === "application/x-www-form-urlencoded") return [fields(pairsOf(body.text), true, placeholder)];
+  const parts = body.type?.startsWith("multipart/") ? parseMultipart(body.text) : null;
+  return parts && partNodes(parts, placeholder);
+}
 function bodyTools(body, bytes, url) {
   const base64 = body.image || body.bytes;
   const tools = el("div", "bodytools",
     button("Save", "", () => save(fileName(url, body), [bytes || body.text], "application/octet-stream")),
     button(base64 ? "Copy as Base64" : "Copy", "", () => copyText(base64 || body.text)));
-  if (body.json) {
+  if (body.text !== undefined) {
+    const raw = button("Raw", "", () => { isRaw = !isRaw; show(); });
+    raw.setAttribute("aria-pressed", String(isRaw));
+    tools.append(raw);
+  }
+  if (body.json && !isRaw) {
     let folds = false;
     tools.append(button("Fold all", "", event => {
       folds = !folds;
@@ -173,13 +222,8 @@ function bodyNodes(body, placeholder, url) {
     nodes.push(...pictureNodes(bytes, body));
   } else if (bytes) {
     nodes.push(...hexNodes(bytes), el("p", "note", "These bytes are not redacted."));
-  } else if (body.text !== undefined && body.type === "text/event-stream") {
-    nodes.push(...eventNodes(body, placeholder));
   } else if (body.text !== undefined) {
-    const pre = el("pre", body.json ? "json" : "");
-    pre.append(body.json ? formatJSON(body.text) : isXML(body) ? formatXML(body.text)
-      : withMarks(body.text, placeholder));
-    nodes.push(pre);
+    nodes.push(...(!isRaw && previewNodes(body, placeholder) || textNodes(body, placeholder)));
   }
   if (body.note) nodes.push(el("p", "note", body.note));
   return nodes;

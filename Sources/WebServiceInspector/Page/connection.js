@@ -1,5 +1,5 @@
 // The connection to the program.
-let version = 0, source = null, frame = 0;
+let position = "", oldest = 1, source = null, frame = 0;
 function setLive(text, className) {
   $("live").textContent = text;
   $("live").className = "live " + className;
@@ -9,15 +9,27 @@ function schedule() {
 }
 function receive(event) {
   const message = JSON.parse(event.data);
-  version = message.version;
+  position = event.lastEventId;
   isLoaded = true;
-  removeUpTo(message.oldest);
+  oldest = message.oldest;
+  removeUpTo(oldest);
+  forgetUpTo(oldest);
   for (const row of message.exchanges) add(row);
-  const isShown = selected !== null && !$("detail").hidden;
-  if (isShown && message.exchanges.some(row => row.number === selected)) reload();
+  if (message.exchanges.some(row => isShown(row.number) && row.state !== "ended")) reload();
+  const sent = awaited && message.exchanges.find(awaited);
+  if (sent) { awaited = null; tab = "overview"; select(sent.number, true); }
   findInBodies();
   schedule();
 }
+// The first line is the number of the exchange.
+function receiveDetails(event) {
+  const end = event.data.indexOf("\n"), number = Number(event.data.slice(0, end));
+  position = event.lastEventId;
+  if (number < oldest) return;
+  keep(number, event.data.slice(end + 1));
+  if (isShown(number)) load();
+}
+const isShown = number => number === selected && !$("detail").hidden;
 // Loads the details of an exchange in progress at most four times per second.
 let reloadTimer = 0;
 function reload() {
@@ -25,9 +37,12 @@ function reload() {
 }
 const ended = "The program has ended";
 function connect() {
-  source = new EventSource("events?after=" + version);
+  source = new EventSource("events?after=" + position);
   source.onopen = () => setLive("Live", "on");
   source.onmessage = receive;
+  source.addEventListener("details", receiveDetails);
+  // Closing the connection lets the program end.
+  source.addEventListener("end", () => { source.close(); setLive(ended, "off"); });
   source.onerror = () => {
     if (source.readyState === EventSource.CLOSED) { setLive(ended, "off"); return; }
     if ($("live").textContent !== ended) setLive("Reconnecting", "off");
@@ -58,7 +73,8 @@ $("pause").addEventListener("click", () => {
 $("clear").addEventListener("click", () => {
   hide([...rows.keys()].reduce((last, number) => Math.max(last, number), hiddenUpTo));
   removeImported();
-  if (selected !== null) { selected = null; $("detail").hidden = true; $("main").classList.remove("split"); }
+  selected = null;
+  showDetail(false);
   update();
 });
 // An error of the page is visible to who looks at it.

@@ -31,15 +31,24 @@ function duration(ms) {
   if (ms < 60000) return (ms / 1000).toFixed(ms < 9950 ? 2 : 1) + " s";
   return Math.floor(ms / 60000) + ":" + String(Math.floor(ms / 1000) % 60).padStart(2, "0") + " min";
 }
+// The date and the time of the browser's zone.
+function localTime(ms) {
+  const minutes = -new Date(ms).getTimezoneOffset(), pad = number => String(number).padStart(2, "0");
+  const zone = minutes ? (minutes < 0 ? "−" : "+") + pad(Math.floor(Math.abs(minutes) / 60)) + ":"
+    + pad(Math.abs(minutes) % 60) : "";
+  return new Date(ms + minutes * 60000).toISOString().slice(0, 23).replace("T", " ") + " UTC" + zone;
+}
+// Shortens durations in sentences, such as "0.338326 seconds".
+const readable = text => text.replace(/\b(\d+\.\d+) seconds\b/g, (_, seconds) => duration(seconds * 1000));
 function shortType(type) {
   const plain = (type || "").replace(/;.*/s, "").trim().toLowerCase();
   const name = plain.replace(/^(application|text|image|audio|video)\//, "");
   return name === "x-www-form-urlencoded" ? "form" : name;
 }
-// Marks the placeholders of secrets.
+// Marks the placeholders of secrets. Line breaks of the network are those of the page.
 function withMarks(text, placeholder) {
-  const fragment = document.createDocumentFragment();
-  const parts = placeholder ? visible(text).split(placeholder) : [visible(text)];
+  const fragment = document.createDocumentFragment(), plain = visible(String(text).replaceAll("\r\n", "\n"));
+  const parts = placeholder ? plain.split(placeholder) : [plain];
   parts.forEach((part, index) => {
     if (index) fragment.append(el("span", "redacted", placeholder));
     if (part) fragment.append(document.createTextNode(part));

@@ -78,9 +78,8 @@ function importedEntry(entry, number) {
       body: importedBody(content?.text, content?.mimeType, asNumber(content?.size), content?.encoding),
     } : undefined,
   };
-  const explanation = ["This exchange is imported. The inspector has not redacted it."];
-  if (entry.serverIPAddress) explanation.push("Server: " + asText(entry.serverIPAddress, 100));
-  return { summary: row, attempts: [sent], events: [], messages, explanation, placeholder: "" };
+  sent.address = asText(entry.serverIPAddress, 100);
+  return { summary: row, attempts: [sent], events: [], messages, explanation: [], placeholder: "" };
 }
 function importArchive(text) {
   let entries;
@@ -115,7 +114,8 @@ async function importFile(file) {
     tell("The archive is larger than " + size(largestArchive) + " and is not imported.");
     return;
   }
-  try { importArchive(await file.text()); } catch { tell("The file cannot be read."); }
+  const text = await file.text().catch(() => null);
+  if (text === null) tell("The file cannot be read."); else importArchive(text);
 }
 function removeImported() {
   for (const number of imported.keys()) rows.delete(number);

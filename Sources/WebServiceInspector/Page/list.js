@@ -1,28 +1,22 @@
 // The list: only the visible rows have elements, so a filter takes the same time for any number of
 // exchanges.
 const rows = new Map();  // by number
-let shown = [], selected = null, hiddenUpTo = 0, state = "all", range = [0, 1], isLoaded = false;
+let shown = [], selected = null, hiddenUpTo = 0, isLoaded = false;
 // The lines of the list: [exchange], and [exchange, index] for the requests of an opened one.
 let lines = [];
 const opened = new Set();
 let sorting = { key: "number", isDescending: false };
 const pool = [];
 const list = $("list");
-const states = [
-  ["all", "All", () => true], ["2", "2xx", row => row.class === "ok"],
-  ["3", "3xx", row => row.class === "moved"], ["4", "4xx", row => row.class === "client"],
-  ["5", "5xx", row => row.class === "server"], ["failed", "Failed", row => row.class === "failed"],
-  ["active", "Active", row => row.state !== "ended"],
-];
+// The color of a row. The status precedes the error, which can be that of a refused status.
 function classOf(row) {
-  if (row.error) return "failed";
   if (row.cancelled) return "cancelled";
   switch (Math.floor((row.status || 0) / 100)) {
-  case 2: return "ok";
+  case 1: case 2: return row.error ? "failed" : "ok";
   case 3: return "moved";
   case 4: return "client";
   case 5: return "server";
-  default: return row.state === "ended" && !row.status ? "ok" : "pending";
+  default: return row.error ? "failed" : row.state === "ended" ? "ok" : "pending";
   }
 }
 function statusText(row) {
@@ -35,17 +29,22 @@ function place(row) {
   const [, host, path] = match;
   return [path || "/", host];
 }
-function add(row) {
-  row.class = classOf(row);
+// Adds what the list and the filter need of an exchange or of one of its requests.
+function prepare(row, state) {
+  row.class = classOf({ ...row, state });
   [row.path, row.host] = place(row);
+  row.domain = row.host.replace(/:\d*$/, "").toLowerCase();
+}
+const partsOf = row => row.tries || [row];
+function add(row) {
+  prepare(row, row.state);
+  for (const sent of row.tries || []) prepare(sent, sent.duration === undefined ? "active" : "ended");
+  row.statuses = [...new Set([...partsOf(row), row].map(sent => sent.status).filter(Boolean))];
   row.host = [row.service, row.host].filter(Boolean).join(" · ");
-  row.text = [row.service, row.method, row.url, row.name, row.status, row.error, row.type, row.source, row.class]
-    .join(" ").toLowerCase();
+  row.text = [row, ...(row.tries || [])]
+    .flatMap(sent => [sent.service, sent.method, sent.url, sent.name, sent.status, sent.error, sent.type, sent.source])
+    .concat(row.class, row.secrets).join(" ").toLowerCase();
   row.end = row.duration === undefined ? undefined : row.start + row.duration;
-  for (const sent of row.tries || []) {
-    sent.class = classOf({ ...sent, state: sent.duration === undefined ? "active" : "ended" });
-    [sent.path, sent.host] = place(sent);
-  }
   rows.set(row.number, row);
 }
 // The rows of an imported archive have negative numbers. The others are in ascending order.
@@ -58,7 +57,7 @@ function removeUpTo(oldest) {
 const time = row => row.duration === undefined ? Date.now() - row.start : row.duration;
 const sortValues = {
   number: row => row.number, status: row => row.status || 0, method: row => row.method || "",
-  url: row => row.path, type: row => shortType(row.type), size: row => row.size || 0, time, fall: row => row.start,
+  url: row => row.path, type: row => shortType(row.type), size: row => row.size || 0, time,
 };
 function sortRows() {
   const value = sortValues[sorting.key], sign = sorting.isDescending ? -1 : 1;
@@ -83,48 +82,12 @@ function showSorting() {
   }
   $("sort").value = sorting.key + (sorting.isDescending ? "-" : "");
 }
-// Words must all occur; -word must not occur.
-function filterRows() {
-  const words = $("filter").value.toLowerCase().split(/\s+/).filter(word => word && word !== "-");
-  const wanted = words.filter(word => !word.startsWith("-"));
-  const unwanted = words.filter(word => word.startsWith("-")).map(word => word.slice(1));
-  const totals = Object.fromEntries(states.map(([id]) => [id, 0]));
-  const test = states.find(([id]) => id === state).at(2);
-  shown = [];
-  let all = 0;
-  for (const row of rows.values()) {
-    if (row.number > 0 && row.number <= hiddenUpTo) continue;
-    all += 1;
-    const has = word => row.text.includes(word);
-    const isFound = wanted.every(has) || bodyMatches !== null && bodyMatches.has(row.number);
-    if (!isFound || unwanted.some(has)) continue;
-    for (const [id, , isIn] of states) if (isIn(row)) totals[id] += 1;
-    if (test(row)) shown.push(row);
-  }
-  sortRows();
+function makeLines() {
   lines = [];
   for (const row of shown) {
     lines.push([row]);
     if (opened.has(row.number)) (row.tries || []).forEach((_, index) => lines.push([row, index]));
   }
-  showSorting();
-  let start = Infinity, end = -Infinity;
-  for (const row of shown) {
-    start = Math.min(start, row.start);
-    end = Math.max(end, row.end === undefined ? Date.now() : row.end);
-  }
-  range = shown.length ? [start, Math.max(end, start + 1)] : [0, 1];
-  for (const button of $("states").children) {
-    button.querySelector("b").textContent = totals[button.dataset.state] || "";
-    button.setAttribute("aria-checked", String(button.dataset.state === state));
-    button.tabIndex = button.dataset.state === state ? 0 : -1;
-  }
-  $("count").textContent = shown.length === all
-    ? all.toLocaleString("en") + (all === 1 ? " exchange" : " exchanges")
-    : shown.length.toLocaleString("en") + " of " + all.toLocaleString("en");
-  $("empty").hidden = shown.length > 0;
-  $("empty").textContent = !isLoaded ? "Loading exchanges…"
-    : all ? "No exchange matches the filter." : "Waiting for exchanges…";
 }
 const rowHeight = () => matchMedia("(max-width: 760px)").matches ? 58 : 34;
 function newRow() {
@@ -146,14 +109,12 @@ function toggle(number, opens = !opened.has(number)) {
   if (opens) opened.add(number); else opened.delete(number);
   update();
 }
-function bar(className, start, length, from, to) {
-  const element = el("div", className);
-  element.hidden = start > to || start + length < from;  // outside of a zoomed interval
-  if (start < from) { length -= from - start; start = from; }
-  const scale = 100 / Math.max(to - from, 0.001);
-  const left = Math.min(Math.max((start - from) * scale, 0), 99.6);
-  element.style.left = left + "%";
-  element.style.width = Math.max(Math.min(length * scale, 100 - left), 0.2) + "%";
+// Returns a bar from one share of the width to another; those outside of it are hidden.
+function bar(className, from, to) {
+  const element = el("div", className), left = Math.min(Math.max(from, 0), 0.996);
+  element.hidden = from > 1 || to < 0;
+  element.style.left = left * 100 + "%";
+  element.style.width = Math.max(Math.min(to, 1) - left, 0.002) * 100 + "%";
   return element;
 }
 function fill(element, [row, index], position, height) {
@@ -169,37 +130,51 @@ function fill(element, [row, index], position, height) {
   element.setAttribute("aria-setsize", lines.length);
   status.textContent = statusText(isPart ? { ...sent, state: sent.duration === undefined ? "active" : "ended" } : row);
   method.textContent = visible(sent.method || "");
-  url.replaceChildren(visible(sent.path));
+  url.replaceChildren(visible((row.parent ? "↳ " : "") + sent.path));
   if (row.tries && !isPart) {
     url.append(el("em", "more", (opened.has(row.number) ? "▾ " : "▸ ") + row.attempts + " requests"));
   }
   if (!isPart && row.source && !["network", "mock"].includes(row.source)) url.append(el("em", "cached", row.source));
+  if (row.composite && row.url) url.append(el("em", "", "download"));
+  if (row.secrets && !isPart) {
+    url.append(el("em", "secret", "secret"));
+    url.lastChild.title = visible("Secrets were sent: " + row.secrets.join(", "));
+  }
   url.append(el("i", "", sent.host));
   url.title = visible(sent.url || row.name);
   type.textContent = visible(shortType(sent.type));
-  bytes.textContent = size(sent.size);
+  bytes.textContent = row.composite && !sent.size ? "" : size(sent.size);
   elapsed.textContent = duration(
     isPart && sent.duration === undefined ? time(row) - sent.start : isPart ? sent.duration : time(row));
-  const spans = isPart ? [["attempt", sent.start, sent.duration === undefined ? null : sent.duration]] : row.spans;
+  // An exchange that has sent no request itself has a bar as well.
+  const spans = isPart ? [["attempt", sent.start, sent.duration ?? null]]
+    : row.spans.length ? row.spans : [["pause", 0, row.duration ?? null]];
   fall.replaceChildren(...spans.map(([kind, start, length]) =>
-    bar(kind, row.start + start, length === null ? Date.now() - row.start - start : length, ...(zoom || range))));
+    bar(kind, share(row.start + start), share(length === null ? Date.now() : row.start + start + length))));
   const label = [statusText(sent), sent.method, sent.path, sent.host, elapsed.textContent];
   element.setAttribute("aria-label", visible((isPart ? "Request " + (index + 1) + ": " : "") + label.join(" ")));
 }
-function render() {
+// - isScroll: Whether only the scroll position has changed, so that rows which remain visible are
+//   not filled again.
+function render(isScroll = false) {
   const height = rowHeight();
+  if (!isScroll) drawScale();
   $("space").style.height = lines.length * height + "px";
   $("head").style.paddingRight = 14 + list.offsetWidth - list.clientWidth + "px";
   const first = Math.max(0, Math.floor(list.scrollTop / height) - 4);
   const last = Math.min(lines.length, Math.ceil((list.scrollTop + list.clientHeight) / height) + 4);
+  const keepsRows = isScroll && pool.length >= last - first;
   while (pool.length < last - first) pool.push(newRow());
+  const start = Math.floor(first / pool.length) * pool.length;
   pool.forEach((element, index) => {
-    element.hidden = first + index >= last;
+    const position = start + index + (start + index < first ? pool.length : 0);
+    element.hidden = position >= last;
     if (element.hidden) {
       element.removeAttribute("id");
-    } else {
-      fill(element, lines[first + index], first + index, height);
+    } else if (!keepsRows || element.position !== position) {
+      fill(element, lines[position], position, height);
     }
+    element.position = element.hidden ? undefined : position;
   });
   const active = list.querySelector(".row[aria-selected=true]:not([hidden])");
   if (active) list.setAttribute("aria-activedescendant", active.id);
@@ -208,6 +183,10 @@ function render() {
 function update(keepEnd) {
   const atEnd = keepEnd && list.scrollTop + list.clientHeight >= list.scrollHeight - 4;
   filterRows();
+  sortRows();
+  makeLines();
+  showSorting();
+  makeAxis();
   render();
   if (atEnd && list.scrollHeight > list.clientHeight) { list.scrollTop = list.scrollHeight; render(); }
 }
@@ -236,24 +215,6 @@ function reveal() {
   const end = (index + 1) * height - list.clientHeight;
   if (end > list.scrollTop) list.scrollTop = end;
 }
-for (const [id, label] of states) {
-  const button = el("button", "", label, el("b"));
-  button.type = "button";
-  button.dataset.state = id;
-  button.setAttribute("role", "radio");
-  button.addEventListener("click", () => { state = id; update(); });
-  button.addEventListener("keydown", event => {
-    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const index = states.findIndex(([other]) => other === state) + step;
-    state = states[(index + states.length) % states.length].at(0);
-    update();
-    $("states").querySelector("[aria-checked=true]").focus();
-  });
-  $("states").append(button);
-}
 $("sort").append(el("option", "", "In order"));
 $("sort").firstChild.value = "number";
 for (const head of document.querySelectorAll("#head [data-sort]")) {
@@ -269,5 +230,5 @@ $("sort").addEventListener("change", () => {
   sorting = { key, isDescending: isDescending !== undefined };
   update();
 });
-list.addEventListener("scroll", render, { passive: true });
-new ResizeObserver(render).observe(list);
+list.addEventListener("scroll", () => render(true), { passive: true });
+new ResizeObserver(() => render()).observe(list);

@@ -20,7 +20,7 @@ async function searchBodies() {
       if (text === bodyText()) bodyMatches = new Set([...found, ...findInImported(text)]);
       else searchAgain = true;
     } catch {
-      bodyMatches = new Set(findInImported(text));
+      bodyMatches = new Set([...findInKept(text), ...findInImported(text)]);
     }
   } while (searchAgain);
   isSearching = false;

@@ -38,16 +38,21 @@ function sendNodes() {
   text.defaultText = text.value;  // line breaks are normalized by the element
   return [form];
 }
+let awaited = null;  // whether a row is that of the request that was sent last, which is selected
 async function sendChanged(number, request, status, submit) {
   submit.disabled = true;
+  const last = Math.max(...rows.keys());
+  awaited = row => row.number > last && row.method === request.method && !row.parent;
   try {
     const response = await fetch("exchanges/" + number + "/send", {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(request),
     });
     const message = (await response.text()).trim();
-    status.textContent = response.ok ? "Sent. The exchange is in the list." : "Not sent: " + visible(message);
+    status.textContent = response.ok ? "Sent." : "Not sent: " + visible(message);
+    if (!response.ok) awaited = null;
     status.className = response.ok ? "note" : "error";
   } catch {
+    awaited = null;
     status.textContent = "Not sent: the program has ended.";
     status.className = "error";
   }

@@ -3,31 +3,83 @@ import WebServiceCore
 
 /// The changes of a store as server-sent events (WHATWG HTML, section 9.2).
 ///
-/// The first event contains all exchanges that have changed since a version. Each further event
-/// contains the changes since the previous one. A slow reader therefore receives fewer events, and
-/// no events are buffered for it.
+/// An event without a name contains the rows of all exchanges that have changed since the previous
+/// one. Events with the name `details` follow it in batches, one for each changed exchange: its
+/// number on the first line, and its details on the second. The page retains them, so that they can
+/// be read after the end of the program. The event `end` is the last one; the page then closes the
+/// connection. A slow reader receives fewer events, and no events are buffered for it.
 struct ChangeFeed: AsyncSequence, Sendable {
     typealias Element = Data
 
     let store: ExchangeStore
-    let version: Int
+    let position: Position
+
+    /// The versions of the store up to which rows and details were delivered.
+    struct Position: Sendable, Equatable, CustomStringConvertible {
+        var rows = 0
+        var details = 0
+
+        init() {}
+
+        /// - Parameter text: The description of a position. Another text is the start.
+        init(_ text: String?) {
+            let parts = (text ?? "").split(separator: ".").map { Int($0) ?? 0 }
+            if parts.count == 2 { (rows, details) = (parts[0], parts[1]) }
+        }
+
+        var description: String { "\(rows).\(details)" }
+    }
 
     struct AsyncIterator: AsyncIteratorProtocol {
         let store: ExchangeStore
-        var version: Int
+        var position: Position
         var isFirst = true
+        /// Whether the last events were rows. Details follow them, so that neither delays the other.
+        var followsRows = false
+        var hasEnded = false
+        /// Registered until the iterator is deallocated.
+        let reader: ExchangeStore.Reader
 
         mutating func next() async throws -> Data? {
-            if !isFirst { await store.waitForChange(after: version) }
-            guard !Task.isCancelled, let changes = store.changes(after: version) else { return nil }
-            (version, isFirst) = (changes.version, false)
-            guard let json = PageJSON.data(ExchangeChanges(changes, store.redaction)) else { return nil }
-            // JSON contains no line breaks outside of strings, and escapes those in strings.
-            return Data("id: \(changes.version)\ndata: ".utf8) + json + Data("\n\n".utf8)
+            while !Task.isCancelled {
+                let changes = store.changes(after: position)
+                if isFirst || !changes.exchanges.isEmpty && (!followsRows || changes.details.isEmpty) {
+                    (position.rows, isFirst, followsRows) = (changes.version, false, true)
+                    return rows(changes)
+                }
+                if !changes.details.isEmpty {
+                    (position.details, followsRows) = (changes.detailsEnd, false)
+                    return details(changes)
+                }
+                if hasEnded {
+                    await store.waitForEnd()
+                    return nil
+                }
+                if changes.isLast {
+                    hasEnded = true
+                    return Data("event: end\ndata:\n\n".utf8)
+                }
+                await store.waitForChange(after: changes.version)
+            }
+            return nil
+        }
+
+        // JSON contains no line breaks outside of strings, and escapes those in strings.
+        private func rows(_ changes: ExchangeStore.Changes) -> Data {
+            let json = PageJSON.data(ExchangeChanges(changes, store.redaction)) ?? Data()
+            return Data("id: \(position)\ndata: ".utf8) + json + Data("\n\n".utf8)
+        }
+
+        private func details(_ changes: ExchangeStore.Changes) -> Data {
+            changes.details.reduce(into: Data("id: \(position)\n".utf8)) { data, exchange in
+                let shown = ShownExchange(exchange, store.redaction, showsBinary: store.showsBinaryBodies)
+                let json = PageJSON.data(shown) ?? Data()
+                data += Data("event: details\ndata: \(exchange.number)\ndata: ".utf8) + json + Data("\n\n".utf8)
+            }
         }
     }
 
     func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(store: store, version: version)
+        AsyncIterator(store: store, position: position, reader: ExchangeStore.Reader(of: store))
     }
 }

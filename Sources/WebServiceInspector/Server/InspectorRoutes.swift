@@ -70,7 +70,7 @@ struct InspectorRoutes: Sendable {
 
     private func events(_ request: LocalServer.Request) -> LocalServer.Response {
         let last = request.headers["Last-Event-ID"] ?? request.parameter("after")
-        let feed = ChangeFeed(store: store, version: last.flatMap { Int($0) } ?? 0)
+        let feed = ChangeFeed(store: store, position: ChangeFeed.Position(last))
         return LocalServer.Response(
             statusCode: 200, headers: headers("text/event-stream; charset=utf-8"), chunks: feed)
     }

@@ -4,6 +4,13 @@ import WebServiceDiagnostics
 
 /// Records the last exchanges of services, within limits, and notifies the pages of changes.
 final class ExchangeStore: Observer {
+    fileprivate enum Phase {
+        case recording
+        /// The feeds deliver the last changes.
+        case ending
+        case closed
+    }
+
     fileprivate struct State {
         /// The exchanges, by their numbers.
         var exchanges: [Int: RecordedExchange] = [:]
@@ -17,17 +24,25 @@ final class ExchangeStore: Observer {
         var size = 0
         /// Counts the changes.
         var version = 0
-        var isClosed = false
+        var phase = Phase.recording
+        /// The number of feeds whose pages are open.
+        var readers = 0
         var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
         var lastWaiter = 0
     }
 
-    /// The exchanges that have changed since a version.
+    /// The changes since the position of a feed.
     struct Changes {
         let version: Int
         /// The number of the oldest exchange. Exchanges with lower numbers were removed.
         let oldest: Int
+        /// The exchanges whose rows have changed, the oldest first.
         var exchanges: [RecordedExchange]
+        /// The next exchanges whose details have changed, and the position after them.
+        var details: [RecordedExchange]
+        var detailsEnd: Int
+        /// A Boolean value that indicates whether the store is closed, so no changes follow.
+        let isLast: Bool
     }
 
     let redaction: Redaction
@@ -39,6 +54,10 @@ final class ExchangeStore: Observer {
     private let bodyLimit: Int
     private let memoryLimit: Int
     private let state = Mutex(State())
+    private let allDelivered = DispatchSemaphore(value: 0)
+    /// The approximate number of bytes of exchanges whose details are delivered together, and the
+    /// maximum number of versions between them.
+    private static let (batchSize, batchCount) = (64 << 10, 200)
 
     init(
         maximumExchanges: Int, bodyLimit: Int, memoryLimit: Int, redaction: Redaction, showsBinaryBodies: Bool = false,
@@ -65,7 +84,7 @@ final class ExchangeStore: Observer {
         guard !isClosed else { return }
         let change = change(event)
         let (waiters, removed) = state.withLock { state in
-            guard !state.isClosed, let number = state.number(of: event) else {
+            guard state.phase == .recording, let number = state.number(of: event) else {
                 return ([] as [CheckedContinuation<Void, Never>], [] as [RecordedExchange])
             }
             state.version += 1
@@ -75,6 +94,7 @@ final class ExchangeStore: Observer {
             var exchange = known ?? RecordedExchange(event.exchange, number: number, parent: parent, service: service)
             if let change { exchange.apply(change, at: event.time, limit: bodyLimit) }
             exchange.version = state.version
+            if exchange.changesDetails(change, at: event.time) { exchange.detailsVersion = state.version }
             state.size += exchange.size
             state.exchanges[number] = exchange
             return (state.takeWaiters(), removeOldest(&state))
@@ -83,7 +103,7 @@ final class ExchangeStore: Observer {
         withExtendedLifetime(removed) {}  // deallocated outside the lock
     }
 
-    private var isClosed: Bool { state.withLock { $0.isClosed } }
+    private var isClosed: Bool { state.withLock { $0.phase != .recording } }
 
     private func change(_ event: ExchangeEvent) -> RecordedChange? {
         switch event.kind {
@@ -102,7 +122,7 @@ final class ExchangeStore: Observer {
         case .attemptEnded(_, .failure(let error), let metrics):
             return .attemptEnd(response(of: error), RecordedFailure(error), metrics)
         case .recorded(let event):
-            return .event(event, event.closure == nil ? event.error.map(RecordedFailure.init) : nil)
+            return .event(event, event.error.flatMap(RecordedFailure.init(endedBy:)))
         case .ended(let summary):
             let isStreamed = summary.isStreamed
             let timeline = summary.timeline
@@ -140,16 +160,45 @@ final class ExchangeStore: Observer {
         return removed
     }
 
-    /// Releases all exchanges and ends the feeds of the pages.
-    func close() {
-        let (old, waiters) = state.withLock { state in
-            let waiters = state.takeWaiters()
-            let old = state
-            state = State(isClosed: true)
-            return (old, waiters)
+    /// Ends the recording, waits until the pages have received the last changes, and releases all
+    /// exchanges.
+    ///
+    /// - Parameter timeout: The maximum duration of the wait, for pages that do not read.
+    func close(timeout: DispatchTimeInterval = .seconds(1)) {
+        let (waiters, waits) = state.withLock { state in
+            guard state.phase == .recording else { return ([] as [CheckedContinuation<Void, Never>], false) }
+            state.phase = .ending
+            return (state.takeWaiters(), state.readers > 0)
         }
         for waiter in waiters { waiter.resume() }
+        if waits { _ = allDelivered.wait(timeout: .now() + timeout) }
+        let (old, feeds) = state.withLock { state in
+            let feeds = state.takeWaiters()
+            let old = state
+            state = State(phase: .closed, readers: old.readers)
+            return (old, feeds)
+        }
+        for feed in feeds { feed.resume() }
         withExtendedLifetime(old) {}  // deallocated outside the lock
+    }
+
+    /// The registration of a feed, until its deallocation. A page closes its feed when it has
+    /// received the last changes.
+    final class Reader: Sendable {
+        private let store: ExchangeStore
+
+        init(of store: ExchangeStore) {
+            self.store = store
+            store.state.withLock { $0.readers += 1 }
+        }
+
+        deinit {
+            let isLast = store.state.withLock { state in
+                state.readers -= 1
+                return state.readers == 0 && state.phase == .ending
+            }
+            if isLast { store.allDelivered.signal() }
+        }
     }
 
     // MARK: Reading
@@ -166,23 +215,50 @@ final class ExchangeStore: Observer {
         state.withLock { $0.exchanges[number] }
     }
 
-    /// Returns the exchanges that have changed since a version, the oldest first; `nil` if the
-    /// store is closed.
-    func changes(after version: Int) -> Changes? {
-        var changes = state.withLock { state -> Changes? in
-            guard !state.isClosed else { return nil }
+    /// Returns the changes since a position.
+    func changes(after position: ChangeFeed.Position) -> Changes {
+        let details = { (exchange: RecordedExchange, isLast: Bool) in
+            isLast ? exchange.version : exchange.detailsVersion
+        }
+        var changes = state.withLock { state in
             // The page of an earlier run can specify a version that does not exist yet.
-            let version = version > state.version ? 0 : version
+            let position = max(position.rows, position.details) > state.version ? ChangeFeed.Position() : position
+            // At the end, also the bytes that were received last are delivered.
+            let isLast = state.phase != .recording
+            let next = state.exchanges.values.lazy.map { details($0, isLast) }.filter { $0 > position.details }.min()
+            let end = (next ?? 0) + Self.batchCount
             return Changes(
                 version: state.version, oldest: state.oldest,
-                exchanges: state.exchanges.values.filter { $0.version > version })
+                exchanges: state.exchanges.values.filter { $0.version > position.rows },
+                details: next == nil
+                    ? [] : state.exchanges.values.filter { (position.details + 1...end).contains(details($0, isLast)) },
+                detailsEnd: min(end, state.version), isLast: isLast)
         }
-        changes?.exchanges.sort { $0.number < $1.number }
+        changes.exchanges.sort { $0.number < $1.number }
+        changes.details.sort { details($0, changes.isLast) < details($1, changes.isLast) }
+        var size = 0
+        let count = changes.details.firstIndex { exchange in
+            defer { size += exchange.size }
+            return size >= Self.batchSize
+        }
+        if let count {
+            changes.details.removeSubrange(count...)
+            changes.detailsEnd = changes.details.last.map { details($0, changes.isLast) } ?? changes.detailsEnd
+        }
         return changes
     }
 
-    /// Waits until the store has a newer version or is closed, or the Swift task is cancelled.
+    /// Waits until the store has a newer version or begins to close, or the Swift task is cancelled.
     func waitForChange(after version: Int) async {
+        await wait { $0.phase == .recording && $0.version == version }
+    }
+
+    /// Waits until the store is closed, or the Swift task is cancelled.
+    func waitForEnd() async {
+        await wait { $0.phase != .closed }
+    }
+
+    private func wait(while condition: @Sendable (borrowing State) -> Bool) async {
         let number = state.withLock { state in
             state.lastWaiter += 1
             return state.lastWaiter
@@ -192,7 +268,7 @@ final class ExchangeStore: Observer {
                 let waits = state.withLock { state in
                     // The cancellation handler cannot run between this check and its effect: it
                     // waits for the lock.
-                    guard !state.isClosed, state.version == version, !Task.isCancelled else { return false }
+                    guard condition(state), !Task.isCancelled else { return false }
                     state.waiters[number] = continuation
                     return true
                 }

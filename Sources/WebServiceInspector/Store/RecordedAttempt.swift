@@ -40,6 +40,12 @@ struct RecordedAttempt: Sendable {
         return headers
     }
 
+    /// Returns the names of the header fields that contain secrets, and `URL` if the URL does.
+    func secrets(_ redaction: Redaction) -> [String] {
+        let names = requestHeaders.filter { redaction.value(ofHeader: $0.name, $0.value) != $0.value }.map(\.name)
+        return names + (redaction.containsPlaceholder(redaction.url(url)) ? ["URL"] : [])
+    }
+
     /// The approximate number of retained bytes.
     var size: Int {
         256 + url.utf8.count + (body?.data.count ?? 0) + RecordedResponse.size(of: headers) + (response?.size ?? 0)
@@ -68,9 +74,21 @@ struct RecordedResponse: Sendable {
     /// A Boolean value that indicates whether the body is streamed, or not received yet.
     var isStreamed: Bool
     let source: Response.Source?
+    /// The arrivals of the bytes of an event stream.
+    private(set) var arrivals: [Arrival] = []
+    private var emptyLines = EmptyLineCount()
+
+    /// The number of empty lines, which end events, up to a time from the start of the exchange.
+    struct Arrival: Sendable {
+        let emptyLines: Int
+        let time: Duration
+    }
+
+    /// The maximum number of arrivals to retain.
+    private static let maximumArrivals = 10_000
 
     /// The approximate number of retained bytes.
-    var size: Int { Self.size(of: head.headers) + body.data.count }
+    var size: Int { Self.size(of: head.headers) + body.data.count + arrivals.count * 24 }
 
     init(_ head: ResponseHead, _ body: RecordedBody, isStreamed: Bool, source: Response.Source? = nil) {
         self.head = head
@@ -79,9 +97,13 @@ struct RecordedResponse: Sendable {
         self.source = source
     }
 
-    /// Adds bytes that were received.
-    mutating func add(_ part: RecordedBody, limit: Int) {
+    /// Adds bytes that were received at a time from the start of the exchange.
+    mutating func add(_ part: RecordedBody, at time: Duration, limit: Int) {
         body.add(part, limit: limit)
+        let isEventStream = MediaType.essence(head.headers[.contentType] ?? "") == "text/event-stream"
+        guard isEventStream, arrivals.count < Self.maximumArrivals else { return }
+        emptyLines.add(part.data)
+        arrivals.append(Arrival(emptyLines: emptyLines.count, time: time))
     }
 
     init?(_ response: Response, isStreamed: Bool = false, limit: Int) {
@@ -92,6 +114,27 @@ struct RecordedResponse: Sendable {
 
     static func size(of headers: Headers) -> Int {
         headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 64 }
+    }
+}
+
+/// Counts the empty lines of text that arrives in parts. A line ends with CR, LF or both.
+struct EmptyLineCount: Sendable {
+    private(set) var count = 0
+    private var isLineEmpty = true
+    private var followsReturn = false
+
+    mutating func add(_ bytes: Data) {
+        for byte in bytes {
+            let isReturn = byte == UInt8(ascii: "\r")
+            let isFeed = byte == UInt8(ascii: "\n")
+            if isReturn || isFeed && !followsReturn {
+                count += isLineEmpty ? 1 : 0
+                isLineEmpty = true
+            } else if !isFeed {
+                isLineEmpty = false
+            }
+            followsReturn = isReturn
+        }
     }
 }
 

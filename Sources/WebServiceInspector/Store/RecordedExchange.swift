@@ -25,12 +25,18 @@ struct RecordedExchange: Sendable {
     let service: String?
     /// The type of a typed request, or the method and the URL without its query.
     let name: String
+    /// Whether the exchange consists of other exchanges, such as a download.
+    let isComposite: Bool
     let start: Date
     /// The method and the URL of the request of the task; `nil` for a typed request.
     let request: (method: String, url: String)?
 
     /// The version of the store at the last change.
     var version = 0
+    /// The version of the store at the last change of the details that its pages receive.
+    var detailsVersion = 0
+    /// The time of that change.
+    private var detailsTime = Duration.zero
     var phase = Phase.active
     private(set) var attempts: [RecordedAttempt] = []
     private(set) var events: [Timeline.Event] = []
@@ -57,6 +63,7 @@ struct RecordedExchange: Sendable {
         self.number = number
         self.parent = parent
         name = exchange.name
+        isComposite = exchange.isComposite
         start = exchange.date
         request = exchange.request.map { ($0.method.rawValue, $0.url?.absoluteString ?? "") }
     }
@@ -73,6 +80,19 @@ struct RecordedExchange: Sendable {
     /// The response of the last attempt, or the response from a cache.
     var lastResponse: RecordedResponse? { response ?? attempts.last?.response }
 
+    /// Returns whether the pages receive the details after a change.
+    ///
+    /// The parts of a body and the messages of a WebSocket are delivered at most once per second,
+    /// because the details contain all of them.
+    mutating func changesDetails(_ change: RecordedChange?, at time: Duration) -> Bool {
+        switch change {
+        case .body, .message: guard time - detailsTime >= .seconds(1) else { return false }
+        default: break
+        }
+        detailsTime = time
+        return true
+    }
+
     /// Applies a change within the limits.
     ///
     /// - Parameter limit: The maximum number of bytes of a body, and of all messages, to retain.
@@ -83,7 +103,7 @@ struct RecordedExchange: Sendable {
         case .response(let response):
             changeLastAttempt { $0.response = $0.response ?? response }
         case .body(let part):
-            changeLastAttempt { $0.response?.add(part, limit: limit) }
+            changeLastAttempt { $0.response?.add(part, at: time, limit: limit) }
         case .message(let message):
             messages?.add(message, limit: limit)
         case .attemptEnd(let response, let failure, let metrics):

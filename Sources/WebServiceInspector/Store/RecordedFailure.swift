@@ -23,6 +23,17 @@ enum RecordedFailure: Sendable {
         }
     }
 
+    /// Creates the failure of a body or connection that an error has ended; `nil` for the Close
+    /// frame of a WebSocket whose code indicates no error.
+    init?(endedBy error: any Error) {
+        guard let closure = error as? WebSocketClosure else {
+            self.init(error)
+            return
+        }
+        guard ![.normalClosure, .goingAway].contains(closure.code) else { return nil }
+        self = .error("webSocketClosed: the server closed the connection\(closure.explanation)", causes: [])
+    }
+
     /// The description; `nil` for a cancellation.
     var text: String? { if case .error(let text, _) = self { text } else { nil } }
 

@@ -33,12 +33,11 @@ package enum WebSocketEnd {
         }
     }
 
-    /// - Parameter closure: The Close frame of the peer. Its reason may be private, so the message
-    ///   does not contain it.
+    /// - Parameter closure: The Close frame of the peer.
     private static func closed(by closure: WebSocketClosure?) -> WebServiceError {
-        let code = closure.map { " with the code \($0.code.rawValue)" } ?? ""
-        return WebServiceError(
-            closedCode, "the peer has closed the connection\(code); open another one", underlying: closure)
+        WebServiceError(
+            closedCode, "the peer has closed the connection\(closure?.explanation ?? ""); open another one",
+            underlying: closure)
     }
 }
 

@@ -34,6 +34,16 @@ struct EventStreamTests {
         return elements
     }
 
+    /// Records how streamed bodies end; an empty text is no error.
+    private final class BodyEnds: Observer {
+        let failures = Mutex<[String]>([])
+
+        func observe(_ event: ExchangeEvent) {
+            guard case .recorded(let event) = event.kind, event.kind == .body else { return }
+            failures.withLock { $0.append(ExchangeLog.Attempt.kind(of: event.error)) }
+        }
+    }
+
     @Test("Lines do not depend on the chunks", arguments: RealSession.allCases)
     func lines(session: RealSession) async throws {
         let server = try MockServer.forTest { _ in
@@ -203,6 +213,8 @@ struct EventStreamTests {
             return response
         }
         let service = try session.service(server)
+        let ends = BodyEnds()
+        service.observers = [ends]
         let events = try await Self.all(service.POST("/chat").events { $0.data == "[DONE]" })
         #expect(events.map(\.data) == ["{\"name\":\"ale\"}", "[DONE]"])
         let values = try await Self.all(service.POST("/chat").events(Brew.self) { $0.data == "[DONE]" })
@@ -212,6 +224,9 @@ struct EventStreamTests {
         #expect(byData.map(\.data) == ["{\"name\":\"ale\"}", "[DONE]"])
         #expect(try await Self.all(service.POST("/chat").events(Brew.self, until: "[DONE]")) == [Brew(name: "ale")])
         await eventually("the server sees the end of all connections") { closed.value == 4 }
+        await eventually("the bodies end, and not with a cancellation") {
+            ends.failures.withLock { $0 } == ["", "", "", ""]
+        }
     }
 
     @Test("A stream with a terminating event that was never opened has the error of the connection")

@@ -71,7 +71,7 @@ struct InspectedMessagesTests {
         #expect(closure["code"] as? Int == 1008)
         #expect(closure["reason"] as? String == "too many")
         let row = ListedExchange(exchange, .standard)
-        #expect(row.error == nil)
+        #expect(row.error == "webSocketClosed: the server closed the connection with code 1008: too many")
         #expect(row.type == "websocket")
         #expect(row.size == 17)
     }

@@ -30,7 +30,7 @@ struct InspectorContentTests {
         let refused = try await inspected.send(Request(url: "https://ann:canary@h.example.com/login#canary"))
         #expect(!ShownExchange(refused, .standard).pageJSON.contains("canary"))
         let archive = String(decoding: InspectorArchive([exchange], .standard).data, as: UTF8.self)
-        let changes = ExchangeChanges(try #require(inspected.store.changes(after: 0)), .standard).pageJSON
+        let changes = ExchangeChanges(inspected.store.changes(after: ChangeFeed.Position()), .standard).pageJSON
         for text in [detail, archive, changes] { #expect(!text.contains("canary"), "\(text)") }
         #expect(detail.contains("user=ann"))
         #expect(detail.contains("missing_field"))

@@ -72,7 +72,7 @@ struct ExchangeStoreTests {
         for number in 1...5 { try await inspected.send("/\(number)") }
         #expect(inspected.store.exchanges().map(\.number) == [3, 4, 5])
         #expect(inspected.store.exchange(2) == nil)
-        #expect(inspected.store.changes(after: 0)?.oldest == 3)
+        #expect(inspected.store.changes(after: ChangeFeed.Position()).oldest == 3)
         let large = MockResponse(statusCode: 200, data: Data(count: 9_000))
         for number in 6...8 { try await inspected.send("/\(number)", large) }
         #expect(inspected.store.exchanges().map(\.number) == [6, 7, 8])
@@ -141,34 +141,96 @@ struct ExchangeStoreTests {
     func closing() async throws {
         let inspected = InspectedService()
         try await inspected.send("/1")
-        let feed = ChangeFeed(store: inspected.store, version: 0)
-        let events = Task { try await feed.reduce(0) { count, _ in count + 1 } }
+        let feed = ChangeFeed(store: inspected.store, position: ChangeFeed.Position())
+        let events = Task {
+            try await feed.reduce(into: [String]()) { $0.append(String(decoding: $1, as: UTF8.self)) }
+        }
         await eventually { inspected.store.hasWaiters }
-        inspected.store.close()
-        #expect(try await events.value == 1)
+        inspected.store.close(timeout: .milliseconds(1))
+        #expect(try await events.value.last == "event: end\ndata:\n\n")
         _ = await inspected.service.GET("/2").data().result
         #expect(inspected.store.exchanges().isEmpty)
-        #expect(inspected.store.changes(after: 0) == nil)
+        #expect(inspected.store.changes(after: ChangeFeed.Position()).isLast)
+    }
+
+    @Test("A store that closes delivers the last changes, and waits until the feeds are cancelled")
+    func delivery() async throws {
+        let inspected = InspectedService()
+        var feed = ChangeFeed(store: inspected.store, position: ChangeFeed.Position()).makeAsyncIterator() as Optional
+        _ = try await feed?.next()
+        try await inspected.send("/1", .text("the last response"))
+        let closing = Task.detached { inspected.store.close(timeout: .seconds(60)) }
+        var text = ""
+        while !text.hasSuffix("event: end\ndata:\n\n") {
+            text += String(decoding: try #require(try await feed?.next()), as: UTF8.self)
+        }
+        #expect(text.contains("event: details\ndata: 1\ndata: {"))
+        #expect(text.contains("the last response"))
+        #expect(inspected.store.exchanges().count == 1)
+        feed = nil
+        await closing.value
+        #expect(inspected.store.exchanges().isEmpty)
+    }
+
+    @Test("A feed delivers the details of each exchange once, in pieces")
+    func details() async throws {
+        let inspected = InspectedService(maximumExchanges: 1000, bodyLimit: 100_000, memoryLimit: 100_000_000)
+        let body = String(repeating: "a", count: 30_000)
+        for number in 1...20 { try await inspected.send("/\(number)", .text(body)) }
+        var feed = ChangeFeed(store: inspected.store, position: ChangeFeed.Position()).makeAsyncIterator()
+        var numbers: [Int] = []
+        var pieces = 0
+        while numbers.count < 20 {
+            let text = String(decoding: try #require(try await feed.next()), as: UTF8.self)
+            let lines = text.split(separator: "\n")
+            let found = lines.indices.filter { lines[$0] == "event: details" }
+            numbers += found.compactMap { Int(lines[$0 + 1].dropFirst(6)) }
+            pieces += found.isEmpty ? 0 : 1
+        }
+        #expect(numbers == Array(1...20))
+        #expect(pieces > 5)
+        #expect(feed.position.details == inspected.store.changes(after: ChangeFeed.Position()).version)
+    }
+
+    @Test("A position is read from its description, and any other text is the start")
+    func positions() {
+        let position = ChangeFeed.Position("7.5")
+        #expect(position.rows == 7)
+        #expect(position.details == 5)
+        #expect(ChangeFeed.Position(position.description) == position)
+        for text in [nil, "", "7", "a.b", "1.2.3"] { #expect(ChangeFeed.Position(text) == ChangeFeed.Position()) }
+    }
+
+    @Test("Empty lines are counted across parts, with each kind of line break")
+    func emptyLines() {
+        for (parts, count) in [
+            (["a\n", "\nb\n\n"], 2), (["a\r", "\n\r", "\nb"], 1), (["a\r\r", "b"], 1), (["\n"], 1), (["a\nb\n"], 0),
+        ] {
+            var lines = EmptyLineCount()
+            for part in parts { lines.add(Data(part.utf8)) }
+            #expect(lines.count == count, "\(parts)")
+        }
     }
 
     @Test("A feed delivers all changes since a version, one event for several changes")
     func feed() async throws {
         let inspected = InspectedService()
         try await inspected.send("/1")
-        var feed = ChangeFeed(store: inspected.store, version: 0).makeAsyncIterator()
+        var feed = ChangeFeed(store: inspected.store, position: ChangeFeed.Position()).makeAsyncIterator()
         let first = String(decoding: try #require(try await feed.next()), as: UTF8.self)
-        let version = try #require(inspected.store.changes(after: 0)?.version)
-        #expect(first.hasPrefix("id: \(version)\ndata: {"))
+        let version = inspected.store.changes(after: ChangeFeed.Position()).version
+        #expect(first.hasPrefix("id: \(version).0\ndata: {"))
         #expect(first.hasSuffix("}\n\n"))
         #expect(first.utf8.count { $0 == 0x0A } == 3)
         #expect(first.contains("\"number\":1"))
         try await inspected.send("/2")
         try await inspected.send("/3")
+        _ = try await feed.next()  // the details of the first exchange
         let second = String(decoding: try #require(try await feed.next()), as: UTF8.self)
         #expect(!second.contains("\"number\":1,"))
         #expect(second.contains("\"number\":2"))
         #expect(second.contains("\"number\":3"))
-        var later = ChangeFeed(store: inspected.store, version: 1_000_000).makeAsyncIterator()
+        var later = ChangeFeed(store: inspected.store, position: ChangeFeed.Position("1000000.0")).makeAsyncIterator()
         let all = String(decoding: try #require(try await later.next()), as: UTF8.self)
         #expect(all.contains("\"number\":1"))
         #expect(all.contains("\"number\":3"))
@@ -177,7 +239,7 @@ struct ExchangeStoreTests {
     @Test("A feed ends with the cancellation of its Swift task")
     func cancellation() async throws {
         let inspected = InspectedService()
-        let feed = ChangeFeed(store: inspected.store, version: 0)
+        let feed = ChangeFeed(store: inspected.store, position: ChangeFeed.Position())
         let events = Task { try await feed.reduce(0) { count, _ in count + 1 } }
         await eventually { inspected.store.hasWaiters }
         events.cancel()

@@ -1,0 +1,104 @@
+// The filter: words and the keys of Chrome's network panel, over exchanges and their requests.
+let state = "all";
+const hasStatus = first => row => row.statuses.some(status => Math.floor(status / 100) === first);
+const states = [
+  ["all", "All", () => true], ["1", "1xx", hasStatus(1)], ["2", "2xx", hasStatus(2)], ["3", "3xx", hasStatus(3)],
+  ["4", "4xx", hasStatus(4)], ["5", "5xx", hasStatus(5)], ["failed", "Failed", row => Boolean(row.error)],
+  ["cancelled", "Cancelled", row => Boolean(row.cancelled)], ["active", "Active", row => row.state !== "ended"],
+  ["secrets", "Secrets", row => Boolean(row.secrets)],
+];
+const kinds = {
+  running: row => row.state !== "ended", "from-cache": row => row.source === "cache", failed: row => Boolean(row.error),
+  cancelled: row => Boolean(row.cancelled), secret: row => Boolean(row.secrets),
+  redirected: row => row.statuses.some(status => status >= 301 && status <= 308 && status !== 304),
+  retried: row => partsOf(row).length > 1 && partsOf(row).slice(0, -1).some(sent => sent.error || sent.status >= 400),
+};
+const matches = (text, wanted) => wanted.includes("*")
+  ? new RegExp("^" + wanted.replace(/[^\w*]/g, "\\$&").replaceAll("*", ".*") + "$").test(text) : text.includes(wanted);
+const milliseconds = text => parseFloat(text) * (/[\d.]m/.test(text) ? 1 : 1000);
+const bytes = text => parseFloat(text) * ({ k: 1e3, m: 1e6, g: 1e9 }[/[kmg]/.exec(text)?.[0]] || 1);
+// Each test receives the exchange and the value in lower case.
+const keys = {
+  "status-code": (row, value) => row.statuses.some(status => matches(String(status), value.replaceAll("x", "*"))),
+  method: (row, value) => partsOf(row).some(sent => (sent.method || "").toLowerCase() === value),
+  domain: (row, value) => partsOf(row).some(sent => matches(sent.domain, value)),
+  scheme: (row, value) => partsOf(row).some(sent => (sent.url || "").startsWith(value + ":")),
+  url: (row, value) => partsOf(row).some(sent => matches((sent.url || sent.name || "").toLowerCase(), value)),
+  "mime-type": (row, value) => partsOf(row).some(sent => matches((sent.type || "").toLowerCase(), value)),
+  "larger-than": (row, value) => (row.size || 0) > bytes(value),
+  "slower-than": (row, value) => time(row) > milliseconds(value),
+  is: (row, value) => kinds[value]?.(row) ?? false,
+};
+// Returns the terms of the filter as tests. A term may begin with "-", and quotes join words.
+function terms(text) {
+  return (text.toLowerCase().match(/(?:"[^"]*"?|\S)+/g) || []).map(term => {
+    const isUnwanted = term.startsWith("-"), plain = term.slice(isUnwanted ? 1 : 0).replaceAll("\"", "");
+    const colon = plain.indexOf(":"), test = colon > 0 && keys[plain.slice(0, colon)], value = plain.slice(colon + 1);
+    const isComplete = test ? value !== "" : plain !== "";
+    return { isUnwanted, isComplete, has: row => test ? test(row, value) : row.text.includes(plain) };
+  }).filter(term => term.isComplete);
+}
+function filterRows() {
+  const all = terms($("filter").value), wanted = all.filter(term => !term.isUnwanted);
+  const unwanted = all.filter(term => term.isUnwanted);
+  const totals = Object.fromEntries(states.map(([id]) => [id, 0]));
+  const test = states.find(([id]) => id === state).at(2);
+  shown = [];
+  let count = 0;
+  for (const row of rows.values()) {
+    if (row.number > 0 && row.number <= hiddenUpTo) continue;
+    count += 1;
+    const isFound = wanted.every(term => term.has(row)) || bodyMatches !== null && bodyMatches.has(row.number);
+    if (!isFound || unwanted.some(term => term.has(row))) continue;
+    for (const [id, , isIn] of states) if (isIn(row)) totals[id] += 1;
+    if (test(row)) shown.push(row);
+  }
+  for (const button of $("states").children) {
+    button.querySelector("b").textContent = totals[button.dataset.state] || "";
+    button.setAttribute("aria-checked", String(button.dataset.state === state));
+    button.tabIndex = button.dataset.state === state ? 0 : -1;
+  }
+  $("count").textContent = shown.length === count
+    ? count.toLocaleString("en") + (count === 1 ? " exchange" : " exchanges")
+    : shown.length.toLocaleString("en") + " of " + count.toLocaleString("en");
+  $("empty").hidden = shown.length > 0;
+  $("empty").textContent = !isLoaded ? "Loading exchanges…"
+    : count ? "No exchange matches the filter." : "Waiting for exchanges…";
+}
+for (const [id, label] of states) {
+  const chip = button(label, "", () => { state = id; update(); });
+  chip.append(el("b"));
+  chip.dataset.state = id;
+  chip.setAttribute("role", "radio");
+  chip.addEventListener("keydown", event => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const index = states.findIndex(([other]) => other === state) + step;
+    state = states[(index + states.length) % states.length].at(0);
+    update();
+    $("states").querySelector("[aria-checked=true]").focus();
+  });
+  $("states").append(chip);
+}
+// Suggests the keys, with the values of the exchanges.
+const mostSuggestions = 40;
+$("filter").addEventListener("focus", () => {
+  const found = new Set(Object.keys(kinds).map(kind => "is:" + kind));
+  for (const row of rows.values()) {
+    for (const sent of partsOf(row)) {
+      if (sent.status) found.add("status-code:" + sent.status);
+      if (sent.method) found.add("method:" + sent.method);
+      if (sent.domain) found.add("domain:" + sent.domain);
+      if (sent.type) found.add("mime-type:" + sent.type.replace(/;.*/s, ""));
+    }
+    if (found.size > mostSuggestions) break;
+  }
+  const all = [...found, "larger-than:10k", "slower-than:500ms", "url:", "scheme:"].sort();
+  $("suggestions").replaceChildren(...all.map(text => {
+    const option = el("option");
+    option.value = visible(text);
+    return option;
+  }));
+});
