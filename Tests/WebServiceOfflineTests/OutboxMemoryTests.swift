@@ -23,7 +23,10 @@ struct OutboxMemoryTests {
             programPath("session-probe"), ["memory", "drain", "http://127.0.0.1", "0"], input: .pipe(input),
             output: .pipe(output))
         try server.run()
-        defer { server.send(SIGKILL) }
+        defer {
+            server.send(SIGKILL)
+            server.waitUntilExit()  // an exit test would wait for a process that has ended
+        }
         let port = try await blocking { String(decoding: output.fileHandleForReading.availableData, as: UTF8.self) }
         let result = Pipe()
         let probe = ChildProcess(
