@@ -70,13 +70,14 @@ struct JobSnippets {
         let stops = Collected<Void>()
         mock.on(.GET, "/jobs/next", [.text("{\"id\": 1}"), .text("{\"id\": 2}"), .text("").after(.seconds(600))])
         mock.on(.GET, "/inputs/{id}") { _ in
-            signal.yield()
             await eventually { !stops.values.isEmpty }
             return .text("ale")
         }
         mock.on(.PUT, "/results/{id}", .status(204))
         let worker = Task { await work(with: service, until: stop) }
         await eventually { mock.receivedRequests.count { $0.path.hasPrefix("/inputs") } == 2 }
+        signal.yield()
+        await eventually("the request for the next job is cancelled") { service.exchanges.count == 2 }
         stops.add(())
         await worker.value
         #expect(Set(mock.receivedRequests.filter { $0.method == .PUT }.map(\.path)) == ["/results/1", "/results/2"])
