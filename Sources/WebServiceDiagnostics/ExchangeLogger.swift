@@ -16,9 +16,9 @@ import FoundationNetworking
 /// ```
 /// The number is the identifier of the exchange (`ObservedExchange.id`). If a request belongs to a
 /// typed request or a download, its number follows that of its parent: `#9/#10`. With the level
-/// ``LogEntry/Level/debug``, every event is logged in one line, with the time since the start of the
-/// exchange, and with ``LogEntry/Level/trace`` also the header fields, the bodies and the messages of
-/// a WebSocket.
+/// ``LogEntry/Level/debug``, every event is logged in one line, with the time since the start of
+/// the exchange, and with ``LogEntry/Level/trace`` also the header fields, the bodies and the
+/// messages of a WebSocket.
 ///
 /// The output is called once for each entry, on any thread. Secrets are redacted. Control
 /// characters are escaped, so that no request or response can forge a log line or send control

@@ -124,8 +124,8 @@ public final class Inspector: Sendable {
 
     /// Closes the page and releases the port and all recorded exchanges.
     ///
-    /// Waits up to one second until the open pages have received the last changes. The services retain the observer, which no longer records anything. Further calls have no
-    /// effect.
+    /// Waits up to one second until the open pages have received the last changes. The services
+    /// retain the observer, which no longer records anything. Further calls have no effect.
     public func stop() {
         store.close()
         server.stop()
