@@ -104,6 +104,8 @@ def test_filters(check, page):
             ("\"kind/query?name\"", {path for path in everything if path.startswith("query")})):
         rows = set(found(page, text))
         check(f"the filter {text} finds its exchanges", rows == wanted, rows)
+    times = page.run("['250ms', '1.5s', '2', '2m', '1h'].map(milliseconds)")
+    check("durations have units", times == [250, 1500, 2000, 120000, 3600000], times)
     check("a term is excluded", set(found(page, "-kind/")) == {path for path in everything if "/" in path or "Kind" in path},
           found(page, "-kind/"))
     check("a key is excluded", "upload" not in found(page, "-method:put") and "large" in found(page, "-method:put"))

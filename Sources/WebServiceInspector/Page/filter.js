@@ -15,7 +15,8 @@ const kinds = {
 };
 const matches = (text, wanted) => wanted.includes("*")
   ? new RegExp("^" + wanted.replace(/[^\w*]/g, "\\$&").replaceAll("*", ".*") + "$").test(text) : text.includes(wanted);
-const milliseconds = text => parseFloat(text) * (/[\d.]m/.test(text) ? 1 : 1000);
+const units = { ms: 1, s: 1e3, m: 6e4, min: 6e4, h: 36e5 };
+const milliseconds = text => parseFloat(text) * (units[/[a-z]+/.exec(text)?.[0]] || 1e3);
 const bytes = text => parseFloat(text) * ({ k: 1e3, m: 1e6, g: 1e9 }[/[kmg]/.exec(text)?.[0]] || 1);
 // Each test receives the exchange and the value in lower case.
 const keys = {
