@@ -42,7 +42,8 @@ struct Exchange: Sendable {
         received.bodyFailure = nil
         throw WebServiceError(
             .unacceptableStatus,
-            "the server responded with \(response.statusText), and the body is incomplete: \(ExchangeLog.reason(failure))",
+            "the server responded with \(response.statusText), and the body is incomplete: "
+                + ExchangeLog.reason(failure),
             request: task.log.request, response: received, underlying: failure)
     }
 

@@ -171,7 +171,7 @@ extension Descriptor {
             let result = try lock()
             guard result == .heldByAnother, try lock(isShared: true) == .taken else { return result }
             unlock()
-            usleep(1_000)
+            usleep(1_000)  // like all members, blocks the thread; a list releases its lock in between
         }
         return .heldByAnother
     }
